@@ -1,0 +1,68 @@
+"""Everything that Roadworthy raises on purpose, so that one `except` catches it all.
+
+RoadworthyError
+├── InputError (ValueError)      what the caller gave cannot be evaluated
+│   ├── ShapeError               sizes, counts or types do not fit together
+│   ├── RangeError               a number lies where it must not
+│   └── EverythingRemoved        no kept pixel is left to fill from
+├── ModelError (ValueError)      the model answers something that is no classification
+├── WeightsError (ValueError)    weights do not fit the model
+├── DataError (OSError)          a data file is missing, truncated or not what it claims to be
+├── SolverError (ArithmeticError) a linear system was not solved to the promised accuracy
+├── UnknownPart (LookupError)    no part of that name; the message holds the nearest right one
+└── MissingExtra (ImportError)   an optional dependency; the message holds the `pip install` that cures it
+
+Each message names the thing, the value and the cure.
+"""
+
+
+class RoadworthyError(Exception):
+    pass
+
+
+class InputError(RoadworthyError, ValueError):
+    pass
+
+
+class ShapeError(InputError):
+    pass
+
+
+class RangeError(InputError):
+    pass
+
+
+class EverythingRemoved(InputError):
+    pass
+
+
+class ModelError(RoadworthyError, ValueError):
+    pass
+
+
+class WeightsError(RoadworthyError, ValueError):
+    pass
+
+
+class DataError(RoadworthyError, OSError):
+    pass
+
+
+class SolverError(RoadworthyError, ArithmeticError):
+    pass
+
+
+class UnknownPart(RoadworthyError, LookupError):
+    pass
+
+
+class MissingExtra(RoadworthyError, ImportError):
+    pass
+
+
+class UpsampledMaps(UserWarning):
+    """Maps smaller than their images were enlarged; said, because it changes what is ranked."""
+
+
+class NotGuided(UserWarning):
+    """Guided Backprop met activations that it cannot guide; there it is the plain gradient."""
