@@ -1,3 +1,37 @@
 """Which explanation can you trust? Roadworthy removes pixels as each method claims, debiases, and measures."""
 
+from roadworthy import attributions, datasets, errors, imputers, models
+from roadworthy.calls import impute, removed
+from roadworthy.compare import CONTROLS, Comparison, compare
+from roadworthy.imputers import Blur, Constant, DatasetMean, ImageMean, NoisyLinear
+from roadworthy.keys import Key
+from roadworthy.parts import PARTS
+from roadworthy.removal import FRACTIONS, PAPER_FRACTIONS
+from roadworthy.types import Batch, Normalised, Verdict
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "CONTROLS",
+    "FRACTIONS",
+    "PAPER_FRACTIONS",
+    "PARTS",
+    "Batch",
+    "Blur",
+    "Comparison",
+    "Constant",
+    "DatasetMean",
+    "ImageMean",
+    "Key",
+    "NoisyLinear",
+    "Normalised",
+    "Verdict",
+    "attributions",
+    "compare",
+    "datasets",
+    "errors",
+    "impute",
+    "imputers",
+    "models",
+    "removed",
+]

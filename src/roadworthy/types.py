@@ -5,7 +5,7 @@ images ─attribution► scores ─order► ranks ─fraction► removed ─impu
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -156,6 +156,10 @@ class Dataset(Protocol):
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, or () where unknown."""
 
+    @property
+    def ids(self) -> Ids:
+        """The ids of all images, in the order in which they are streamed."""
+
     def __len__(self) -> int: ...
 
     def batches(self, size: int) -> Iterator[Batch]: ...
@@ -176,7 +180,7 @@ class Verdict:
 
     @property
     def correct(self) -> NDArray[np.bool_]:
-        return self.predicted == self.labels
+        return np.equal(self.predicted, self.labels)
 
     @staticmethod
     def join(verdicts: "Sequence[Verdict]") -> "Verdict":
@@ -184,3 +188,14 @@ class Verdict:
             return np.concatenate([getattr(verdict, name) for verdict in verdicts])
 
         return Verdict(joined("ids"), joined("labels"), joined("predicted"), joined("probability"))
+
+
+class Dot(NamedTuple):
+    """One point of one curve: what a Verdict is about."""
+
+    method: str
+    order: str
+    imputer: str
+    judge: str
+    fraction: float
+    seed: int

@@ -1,0 +1,88 @@
+"""Controls: maps that know nothing of the model, and copies that cannot know more than their original.
+
+A method worth shipping beats them. They are ranked beside the methods and marked.
+"""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from scipy.ndimage import gaussian_filter, sobel
+
+from roadworthy.errors import RangeError
+from roadworthy.keys import Key
+from roadworthy.types import Attribution, Batch, Model, Scores
+
+
+@final
+@dataclass(frozen=True)
+class Random:
+    """Uniform noise, keyed per image."""
+
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+        return key.fold("random").uniform(batch.ids, tuple(batch.images.shape[-2:]))
+
+
+@final
+@dataclass(frozen=True)
+class Edges:
+    """Sobel gradient magnitude, summed over channels: where the image is busy."""
+
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+        images = batch.images.cpu().numpy()
+        return torch.from_numpy(np.hypot(sobel(images, axis=2), sobel(images, axis=3)).sum(axis=1))
+
+
+@final
+@dataclass(frozen=True)
+class Centre:
+    """A Gaussian bump in the middle of the image: photographers centre their objects."""
+
+    width: float = 0.25
+    """standard deviation as a share of the image's side"""
+
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+        height, width = batch.images.shape[-2:]
+        down, right = (((torch.arange(size) + 0.5) / size - 0.5) / self.width for size in (height, width))
+        bump = torch.exp(-(down[:, None] ** 2 + right[None, :] ** 2) / 2)
+        return bump.expand(len(batch), height, width)
+
+
+@final
+@dataclass(frozen=True)
+class Blurred:
+    """A blurred copy of another method's scores: no new information, so it should not win (arXiv 2304.13836)."""
+
+    source: Attribution
+    sigma: float = 2.0
+    """in pixels"""
+
+    def __post_init__(self) -> None:
+        if self.sigma <= 0:
+            raise RangeError(f"Blurred(sigma={self.sigma}): the width of the blur is a number of pixels above 0")
+
+    def finish(self, computed: Any, batch: Batch) -> Scores:
+        return blurred(computed, self.sigma)
+
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+        return self.finish(self.source(model, batch, key), batch)
+
+
+def blurred(scores: Scores, sigma: float = Blurred.sigma) -> Scores:
+    return torch.from_numpy(gaussian_filter(scores.cpu().numpy(), sigma, axes=(1, 2), mode="nearest"))
+
+
+@final
+@dataclass(frozen=True)
+class Inverted:
+    """The map upside down: its MoRF is the map's LeRF, so a comparison derives it without computing anything."""
+
+    source: Attribution
+
+    def finish(self, computed: Any, batch: Batch) -> Scores:
+        inverted: Scores = -computed
+        return inverted
+
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+        return self.finish(self.source(model, batch, key), batch)

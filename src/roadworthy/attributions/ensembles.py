@@ -1,0 +1,91 @@
+"""SmoothGrad, SmoothGrad² and VarGrad from one stream of noisy samples: all three for the price of one.
+
+The three share their `source`, an equal `NoisySamples`, which is therefore computed once per batch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from roadworthy.attributions.gradients import GradientBased
+from roadworthy.attributions.maps import Reduce, reduced
+from roadworthy.errors import RangeError
+from roadworthy.keys import Key
+from roadworthy.types import Batch, Model, Scores
+
+
+class Moments(NamedTuple):
+    """Mean and mean square over the samples, per pixel and channel `(n, c, h, w)`."""
+
+    mean: Tensor
+    mean_square: Tensor
+
+
+@final
+@dataclass(frozen=True)
+class NoisySamples:
+    """The maps of `base` on `samples` copies of each image with Gaussian noise of `sigma`, in normalised space."""
+
+    base: GradientBased
+    samples: int
+    sigma: float
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.sigma < 0:
+            raise RangeError(f"samples={self.samples}, sigma={self.sigma}: give at least 1 sample and a sigma >= 0")
+
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Moments:
+        inputs = model.normalise(batch.images)
+        total, squares = torch.zeros_like(inputs), torch.zeros_like(inputs)
+        for sample in range(self.samples):
+            noise = key.fold("sample", sample).normal(batch.ids, tuple(inputs.shape[1:])).to(inputs.device)
+            maps = self.base.maps(model.network, inputs + self.sigma * noise, batch.labels)
+            total += maps
+            squares += maps * maps
+        return Moments(total / self.samples, squares / self.samples)
+
+
+@final
+@dataclass(frozen=True)
+class Ensemble:
+    """One statistic of a stream of noisy samples."""
+
+    source: NoisySamples
+    statistic: Callable[[Moments], Tensor]
+    reduce: Reduce = "sum"
+
+    def finish(self, computed: Moments, batch: Batch) -> Scores:
+        return reduced(self.statistic(computed), self.reduce)
+
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+        return self.finish(self.source(model, batch, key), batch)
+
+
+def smoothgrad(base: GradientBased, samples: int, sigma: float, reduce: Reduce = "sum") -> Ensemble:
+    """SG (Smilkov 2017): the mean over noisy samples."""
+    return Ensemble(NoisySamples(base, samples, sigma), _mean, reduce)
+
+
+def smoothgrad_squared(base: GradientBased, samples: int, sigma: float, reduce: Reduce = "sum") -> Ensemble:
+    """SQ (Hooker 2019): the mean of the squared maps."""
+    return Ensemble(NoisySamples(base, samples, sigma), _mean_square, reduce)
+
+
+def vargrad(base: GradientBased, samples: int, sigma: float, reduce: Reduce = "sum") -> Ensemble:
+    """Var (Adebayo 2018): the variance over the samples."""
+    return Ensemble(NoisySamples(base, samples, sigma), _variance, reduce)
+
+
+def _mean(moments: Moments) -> Tensor:
+    return moments.mean
+
+
+def _mean_square(moments: Moments) -> Tensor:
+    return moments.mean_square
+
+
+def _variance(moments: Moments) -> Tensor:
+    return (moments.mean_square - moments.mean**2).clamp(min=0)

@@ -1,0 +1,130 @@
+"""The command `roadworthy`: each command is a docstring with an example, and one call."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from roadworthy import __version__, demo
+from roadworthy.compare import Comparison, compare
+from roadworthy.datasets.fetch import ARCHIVES, fetch
+from roadworthy.errors import RoadworthyError
+from roadworthy.parts import PARTS
+from roadworthy.progress import progress_bar
+from roadworthy.statistics import short_ranking
+
+console = Console()
+
+
+class Commands(typer.core.TyperGroup):
+    """Turns our own errors into one red line and exit code 1: they name the thing and the cure already."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except RoadworthyError as error:
+            Console(stderr=True).print(f"[bold red]error:[/] {type(error).__name__}:", end=" ")
+            Console(stderr=True).print(str(error), markup=False, highlight=False)
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+data = typer.Typer(no_args_is_help=True, help="Data sets on disk.")
+app.add_typer(data, name="data")
+
+
+class DemoData(StrEnum):
+    digits = "digits"
+    cifar10 = "cifar10"
+
+
+Archive = StrEnum("Archive", {name: name for name in ARCHIVES})  # type: ignore[misc]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"roadworthy {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    """Which explanation can you trust? Remove pixels as each method claims, debias, measure (ROAD).
+
+    Example: [bold]roadworthy demo[/]
+    """
+
+
+@app.command("demo")
+def run_demo(
+    data: Annotated[DemoData, typer.Option(help="digits come with the demo extra; cifar10 is read from --root.")] = (
+        DemoData.digits
+    ),
+    root: Annotated[Path, typer.Option(help="Folder with cifar-10-batches-bin/ and weights/.")] = Path("data"),
+    images: Annotated[int, typer.Option(min=2, help="How many test images to judge.")] = 500,
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("roadworthy-demo.html"),
+) -> None:
+    """Rank the paper's eight methods and the controls on real images, and write a page to look at.
+
+    Example: [bold]roadworthy demo --data cifar10 --root data --images 500[/]
+    """
+    started = time.monotonic()
+    study = demo.cifar10_demo(root, images) if data is DemoData.cifar10 else demo.digits_demo(images)
+    if study.accuracy is not None:
+        console.print(f"A small CNN trained on 4,000 digits: {study.accuracy:.1%} on 1,000 held-out ones.")
+    comparison = compare(study.model, study.data, study.methods, imputer=["linear", "fixed"], batch_size=125)
+    _show(comparison)
+    page = comparison.report(out)
+    console.print(f"\nPage: {page}   ({time.monotonic() - started:.0f} s)", highlight=False, markup=False)
+
+
+def _show(comparison: Comparison) -> None:
+    ranking = comparison.ranking()
+    for imputer, block in ranking.groupby("imputer", sort=False):
+        table = Table(title=f"Filled by: {imputer}", title_justify="left", title_style="bold")
+        rows = short_ranking(block)
+        for column in rows.columns:
+            table.add_column(str(column), no_wrap=True)
+        for row, control in zip(rows.itertuples(index=False), block["control"], strict=True):
+            table.add_row(*(str(cell).replace("[", r"\[") for cell in row), style="dim" if control else None)
+        console.print(table)
+    agreement = comparison.consistency()
+    same = agreement[
+        (agreement["imputer_a"] == agreement["imputer_b"]) & (agreement["order_a"] != agreement["order_b"])
+    ]
+    console.print("Do MoRF and LeRF agree on the methods? Mean Spearman correlation, 1 = fully:")
+    for row in same.itertuples():
+        console.print(f"  {row.imputer_a:8} {row.pairing:8} {row.spearman:+.2f}", highlight=False)
+    console.print(comparison.summary(), markup=False, highlight=False)
+
+
+@app.command("parts")
+def show_parts() -> None:
+    """List what is there, by the names that the command line and the library take.
+
+    Example: [bold]roadworthy parts[/]
+    """
+    for family, parts in PARTS.items():
+        console.print(f"\n[bold]{family}[/]")
+        for name, part in parts.items():
+            console.print(f"  {name:18} {part.summary}", markup=False, highlight=False)
+
+
+@data.command("get")
+def get(
+    name: Annotated[Archive, typer.Argument(help="Which data set.")],
+    root: Annotated[Path, typer.Option(help="Folder to put it in.")] = Path("data"),
+) -> None:
+    """Fetch a data set's official archive, check it and unpack it; run again to resume.
+
+    Example: [bold]roadworthy data get cifar10 --root data[/]
+    """
+    with progress_bar(f"fetching {name.value}", None) as advance:
+        folder = fetch(name.value, root, on_bytes=lambda done, total: advance(0))
+    console.print(f"{folder} is ready.", markup=False, highlight=False)

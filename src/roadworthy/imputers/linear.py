@@ -1,0 +1,60 @@
+"""Noisy Linear imputation (paper, 5.2): every removed pixel is the weighted mean of its 8 neighbours, plus noise.
+
+The equation lives here, its solvers behind one seam: `solve(images, removed, weights) -> filled`.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import torch
+
+from roadworthy.errors import EverythingRemoved, RangeError
+from roadworthy.imputers import direct
+from roadworthy.keys import Key
+from roadworthy.types import Batch, Images, Removed
+
+
+class Solver(Protocol):
+    def __call__(self, images: Images, removed: Removed, weights: tuple[float, float]) -> Images:
+        """Solve for the removed pixels of each image on its own; kept pixels stay bit-equal."""
+
+
+@final
+@dataclass(frozen=True)
+class NoisyLinear:
+    """Fill so that the hole's shape tells nothing: neighbours' weighted mean, solved exactly, plus Gaussian noise.
+
+    `noise` is its standard deviation, absolute in [0, 1] pixel space, drawn per pixel and channel, not clipped.
+    `weights` are those of a direct and of a diagonal neighbour; at the border they are renormalised.
+    """
+
+    noise: float = 0.01
+    weights: tuple[float, float] = (1 / 6, 1 / 12)
+    solve: Solver = direct.solve
+
+    def __post_init__(self) -> None:
+        if self.noise < 0:
+            raise RangeError(f"NoisyLinear(noise={self.noise}): a standard deviation is at least 0")
+        adjacent, diagonal = self.weights
+        if not (adjacent > 0 and diagonal >= 0):
+            raise RangeError(f"NoisyLinear(weights={self.weights}): give (direct, diagonal), direct > 0, diagonal >= 0")
+
+    def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
+        images = batch.images
+        _check_some_kept(removed, batch)
+        filled = self.solve(images, removed, self.weights)
+        if self.noise == 0:
+            return filled
+        # The field is drawn for the whole image, then masked: all methods, orders and fractions share it.
+        field = key.fold("noise").normal(batch.ids, tuple(images.shape[1:])).to(images.device)
+        return torch.where(removed[:, None].to(images.device), filled + self.noise * field, images)
+
+
+def _check_some_kept(removed: Removed, batch: Batch) -> None:
+    gone = removed.flatten(1).all(dim=1)
+    if gone.any():
+        ids = batch.ids[gone.cpu()].tolist()
+        raise EverythingRemoved(
+            f"no pixel is kept in image {ids[0]} ({len(ids)} such in this batch): there is nothing to fill from; "
+            "use a fraction below 1, or a fixed fill"
+        )

@@ -1,0 +1,189 @@
+"""A study: what was asked of a comparison, checked, rehearsed on a few images, then streamed batch by batch."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from roadworthy.attributions import Maps
+from roadworthy.attributions.maps import Reduce, as_scores
+from roadworthy.errors import InputError
+from roadworthy.evaluation import FixedModel, explain, judge_batch, labelled, predict, verdict
+from roadworthy.imputers import NoisyLinear
+from roadworthy.keys import Key
+from roadworthy.parts import part
+from roadworthy.types import Attribution, Batch, Dataset, Dot, Imputer, Model, Order, Removal, Scores, Verdict
+
+Advance = Callable[[float], None]
+Explained = Iterator[tuple[slice, Batch, Mapping[str, Scores]]]
+_JUDGE = "fixed-model"
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    model: Model
+    data: Dataset
+    methods: Mapping[str, Attribution]
+    imputers: Mapping[str, Imputer]
+    orders: Mapping[str, Order]
+    fractions: tuple[float, ...]
+    """above 0; point 0 is the plain accuracy"""
+    seeds: tuple[int, ...]
+    explain_prediction: bool
+    reduce: Reduce
+    map_key: Key
+    batch_size: int
+    device: torch.device
+
+    def batches(self) -> Iterator[tuple[slice, Batch]]:
+        """Each batch with its rows in the data set."""
+        start = 0
+        for batch in self.data.batches(self.batch_size):
+            yield slice(start, start + len(batch)), batch
+            start += len(batch)
+
+    def forwards(self, methods: int) -> int:
+        """Batches that the model judges for so many methods."""
+        dots = methods * len(self.imputers) * len(self.orders) * len(self.fractions) * len(self.seeds)
+        return (1 + dots) * -(-len(self.data) // self.batch_size)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """A few images with their maps, for pictures."""
+
+    batch: Batch
+    scores: Mapping[str, Scores]
+
+
+def rehearse(study: Study, images: int = 6) -> Examples:
+    """Do everything once on the first images, so that what cannot work says so before long work starts."""
+    for name, method in study.methods.items():
+        if isinstance(method, Maps):
+            _check_maps(name, method, study)
+    batch = next(study.data.batches(min(images, len(study.data))))
+    batch = labelled(batch, predict(study.model, batch.images, study.device))
+    scores = explain(study.methods, study.model, batch, study.map_key, study.reduce)
+    judge, some = FixedModel(study.model), next(iter(scores.values()))
+    for order, imputer in product(study.orders.values(), study.imputers.values()):
+        removal, hardest, key = Removal(order, imputer), study.fractions[-1:], Key(study.seeds[0])
+        for _ in judge_batch(judge, removal, some, batch, batch.labels, hardest, key, study.device):
+            pass
+    return Examples(batch, scores)
+
+
+def _check_maps(name: str, maps: Maps, study: Study) -> None:
+    """Ready maps are there already: all of them are looked at before the first is used."""
+    (first,) = next(study.data.batches(1)).images
+    for start in range(0, len(study.data), 256):
+        ids = study.data.ids[start : start + 256]
+        blank = first.expand(len(ids), *first.shape)
+        as_scores(name, maps.rows(ids), ids, blank, study.reduce)
+
+
+def judge_plain(study: Study, advance: Advance) -> tuple[Verdict, NDArray[np.int64]]:
+    """The unmodified images: the Verdict at fraction 0, and each image's target class."""
+    verdicts = []
+    for _, batch in study.batches():
+        probabilities = predict(study.model, batch.images, study.device)
+        known = labelled(batch, probabilities)
+        targets = probabilities.argmax(dim=1) if study.explain_prediction else known.labels
+        verdicts.append(verdict(known, targets, probabilities))
+        advance(1)
+    plain = Verdict.join(verdicts)
+    return plain, plain.predicted if study.explain_prediction else plain.labels
+
+
+def explained(study: Study, targets: NDArray[np.int64], shelf: "Shelf") -> Explained:
+    """Every batch with the scores of every method, which are put on the shelf too."""
+    for rows, batch in study.batches():
+        asked = replace(batch, labels=torch.from_numpy(targets[rows]))
+        scores = explain(study.methods, study.model, asked, study.map_key, study.reduce)
+        shelf.put(rows, scores)
+        yield rows, batch, scores
+
+
+def judge_all(
+    study: Study, explained: Explained, plain: Verdict, targets: NDArray[np.int64], advance: Advance
+) -> dict[Dot, Verdict]:
+    """A Verdict per dot; fraction 0 is shared by all."""
+    parts: dict[Dot, list[Verdict]] = defaultdict(list)
+    judge = FixedModel(study.model)
+    for rows, batch, scores in explained:
+        known = replace(batch, labels=torch.from_numpy(plain.labels[rows]))
+        wanted = torch.from_numpy(targets[rows])
+        for method, order, imputer, seed in product(scores, study.orders, study.imputers, study.seeds):
+            removal = Removal(study.orders[order], study.imputers[imputer])
+            fractions = study.fractions
+            judged = judge_batch(judge, removal, scores[method], known, wanted, fractions, Key(seed), study.device)
+            for fraction, one in zip(fractions, judged, strict=True):
+                parts[Dot(method, order, imputer, _JUDGE, fraction, seed)].append(one)
+                advance(1)
+    return {dot._replace(fraction=0.0): plain for dot in parts} | {
+        dot: Verdict.join(verdicts) for dot, verdicts in parts.items()
+    }
+
+
+class Shelf:
+    """Scores kept on disk for a second look at the leading methods; memory stays constant."""
+
+    def __init__(self, folder: Path, images: int):
+        self._folder, self._images = folder, images
+        self._files: dict[str, NDArray[np.float32]] = {}
+
+    def put(self, rows: slice, scores: Mapping[str, Scores]) -> None:
+        for name, values in scores.items():
+            if name not in self._files:
+                path = self._folder / f"{len(self._files)}.npy"
+                shape = (self._images, *values.shape[1:])
+                self._files[name] = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+            self._files[name][rows] = values.numpy()
+
+    def get(self, name: str, rows: slice) -> Scores:
+        return torch.from_numpy(np.array(self._files[name][rows]))
+
+
+def as_method(name: str, method: Any, data: Dataset) -> Attribution:
+    """An attribution, a plain function, ready maps (arrays or a file), or the name of a part."""
+    if isinstance(method, str) and not Path(method).suffix:
+        built: Attribution = part("attributions", method).make()
+        return built
+    if isinstance(method, str | Path):
+        method = Maps.load(method)
+    if isinstance(method, np.ndarray | torch.Tensor):
+        method = Maps(method)
+    if isinstance(method, Maps):
+        return method.bound(name, data.ids)
+    if not callable(method):
+        raise InputError(f"{name}: a {type(method).__name__} is no method: give an attribution, a function or maps")
+    return method  # type: ignore[no-any-return]
+
+
+def as_imputers(imputer: Any, data: Dataset) -> dict[str, Imputer]:
+    """One imputer or several, as values, names of parts or {name: imputer}."""
+    if isinstance(imputer, Mapping):
+        return {name: _as_imputer(one, data) for name, one in imputer.items()}
+    several: Sequence[Any] = imputer if isinstance(imputer, list | tuple) else [imputer]
+    return as_imputers({_imputer_name(one): one for one in several}, data)
+
+
+def _as_imputer(imputer: Any, data: Dataset) -> Imputer:
+    if not isinstance(imputer, str):
+        if not callable(imputer):
+            raise InputError(f"imputer={imputer!r}: give an imputer such as rw.NoisyLinear(), or its name")
+        return imputer  # type: ignore[no-any-return]
+    named = part("imputers", imputer)
+    built: Imputer = named.make(data) if named.needs_data else named.make()
+    return built
+
+
+def _imputer_name(imputer: Any) -> str:
+    if isinstance(imputer, NoisyLinear):
+        return "linear"
+    return imputer if isinstance(imputer, str) else getattr(imputer, "__name__", type(imputer).__name__)
