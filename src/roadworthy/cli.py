@@ -1,6 +1,7 @@
 """The command `roadworthy`: each command is a docstring with an example, and one call."""
 
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +15,8 @@ from roadworthy.compare import Comparison, compare
 from roadworthy.datasets.fetch import ARCHIVES, fetch
 from roadworthy.errors import RoadworthyError
 from roadworthy.parts import PARTS
-from roadworthy.progress import progress_bar
-from roadworthy.statistics import short_ranking
+from roadworthy.progress import Advance, progress_bar
+from roadworthy.report.tables import short_ranking
 
 console = Console()
 
@@ -125,6 +126,18 @@ def get(
 
     Example: [bold]roadworthy data get cifar10 --root data[/]
     """
-    with progress_bar(f"fetching {name.value}", None) as advance:
-        folder = fetch(name.value, root, on_bytes=lambda done, total: advance(0))
+    with progress_bar(f"fetching {name.value} (MB)", None) as advance:
+        folder = fetch(name.value, root, on_bytes=_steps(advance))
     console.print(f"{folder} is ready.", markup=False, highlight=False)
+
+
+def _steps(advance: Advance) -> Callable[[int, int | None], None]:
+    """From "so many bytes are done" to "so many megabytes more"."""
+    before = 0
+
+    def on_bytes(done: int, total: int | None) -> None:
+        nonlocal before
+        advance((done - before) / 1e6)
+        before = done
+
+    return on_bytes

@@ -23,6 +23,7 @@ from roadworthy.parts import part
 from roadworthy.progress import progress_bar
 from roadworthy.removal import FRACTIONS, checked_fractions, removed_at
 from roadworthy.report.page import Picture, Strip, write_page
+from roadworthy.report.tables import short_ranking
 from roadworthy.study import (
     Examples,
     Explained,
@@ -76,7 +77,7 @@ class Comparison:
         return write_page(
             Path(path),
             verdict=self.summary(),
-            ranking=statistics.short_ranking(self.ranking()),
+            ranking=short_ranking(self.ranking()),
             curves=self.curves(),
             agreement=self.consistency().round(3) if several else None,
             controls=self.controls,
@@ -93,11 +94,10 @@ class Comparison:
 
     def _strips(self, images: int = 4, fractions: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> list[Strip]:
         """A few images, the leading map, and what is left of them when its most relevant pixels go."""
-        batch = self.examples.batch
         table = self.ranking()
         leader = table.loc[~table["control"], "method"].iloc[0]
         scores = self.examples.scores[leader][:images]
-        few = replace(batch, ids=batch.ids[:images], images=batch.images[:images], labels=batch.labels[:images])
+        few = self.examples.batch[:images]
         ranks = part("orders", "morf").make()(scores, few.ids, Key(0))
         shown = [fraction for fraction in fractions if any(fraction == dot.fraction for dot in self.verdicts)]
         filled = {
@@ -122,10 +122,10 @@ class Comparison:
         return self.classes[label] if label < len(self.classes) else f"class {label}"
 
     def __str__(self) -> str:
-        return f"{statistics.short_ranking(self.ranking()).to_string(index=False)}\n\n{self.summary()}"
+        return f"{short_ranking(self.ranking()).to_string(index=False)}\n\n{self.summary()}"
 
     def _repr_html_(self) -> str:
-        return statistics.short_ranking(self.ranking()).to_html(index=False, escape=True, border=0)
+        return short_ranking(self.ranking()).to_html(index=False, escape=True, border=0)
 
 
 def compare(
@@ -141,6 +141,7 @@ def compare(
     controls: Sequence[str] = CONTROLS,
     reduce: Reduce = "sum",
     map_seed: int = 0,
+    map_batch: int = 64,
     batch_size: int = 64,
     device: torch.device | str | None = None,
     progress: bool = True,
@@ -152,6 +153,7 @@ def compare(
     `methods`: name to an attribution, a plain function (model, batch, key) -> scores, ready maps or a part's name.
     `imputer`: an imputer or a part's name, or several as {name: imputer}.
     `target`: what is explained and whose probability is reported; accuracy is always against the label.
+    `batch_size`: images judged at once, for speed; `map_batch`: images explained at once.
     `controls`: ranked beside the methods and marked; () for none.
     """
     _check_names(methods, orders, seeds, target, controls)
@@ -172,6 +174,7 @@ def compare(
         explain_prediction=target == "prediction",
         reduce=reduce,
         map_key=Key(map_seed).fold("maps"),
+        map_batch=map_batch,
         batch_size=batch_size,
         device=torch.device(device) if device else network.device,
     )
@@ -224,8 +227,8 @@ def _leaders(verdicts: Mapping[Dot, Verdict], asked: Sequence[str]) -> list[str]
 
 
 def _blurred(study: Study, leaders: Sequence[str], shelf: Shelf) -> Explained:
-    for rows, batch in study.batches():
-        yield rows, batch, _blurred_copies({name: shelf.get(name, rows) for name in leaders})
+    for rows, block in study.blocks():
+        yield rows, block, _blurred_copies({name: shelf.get(name, rows) for name in leaders})
 
 
 def _blurred_copies(scores: Mapping[str, Scores]) -> dict[str, Scores]:

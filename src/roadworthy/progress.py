@@ -1,29 +1,28 @@
 """A progress bar for anything longer than two seconds; quiet where nobody looks."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 PATIENCE = 2.0
 """Seconds before a bar appears."""
 
+Advance = Callable[[float], None]
+
 
 @contextmanager
-def progress_bar(title: str, total: float | None, show: bool = True) -> Iterator[Callable[[float], None]]:
+def progress_bar(title: str, total: float | None, show: bool = True) -> Iterator[Advance]:
     """Yields `advance(steps)`."""
-    console = Console(stderr=True)
-    if not (show and (console.is_terminal or console.is_jupyter)):
+    if not (show and _someone_looks()):
         yield lambda steps: None
         return
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=console, transient=True,
-    )  # fmt: skip
-    task = bar.add_task(title, total=total)
-    start = time.monotonic()
+    # Imported here: loading rich draws from Python's global random generator, and importing us must not.
+    from rich.console import Console
+    from rich.progress import Progress, TimeElapsedColumn
+
+    bar = Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    task, start = bar.add_task(title, total=total), time.monotonic()
 
     def advance(steps: float) -> None:
         bar.advance(task, steps)
@@ -33,5 +32,8 @@ def progress_bar(title: str, total: float | None, show: bool = True) -> Iterator
     try:
         yield advance
     finally:
-        if bar.live.is_started:
-            bar.stop()
+        bar.stop()
+
+
+def _someone_looks() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

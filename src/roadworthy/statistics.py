@@ -270,26 +270,6 @@ def per_image(verdicts: Verdicts) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
-    """The ranking as people read it, narrow enough for a terminal: the leading score with its interval and rank."""
-    lead = next(name for name in ("srg", "morf", "lerf") if name in table)
-    titles = {"srg": "LeRF − MoRF", "morf": "MoRF area ↓", "lerf": "LeRF area ↑"}
-    bounds = [table[f"{lead}{end}"] for end in ("", "_low", "_high")]
-    ranks = [table[f"{lead}_rank{end}"] for end in ("", "_low", "_high")]
-    short = pd.DataFrame(
-        {
-            "rank": [f"{r}" if low == high else f"{r} ({low}–{high})" for r, low, high in zip(*ranks, strict=True)],
-            "method": table["method"] + np.where(table["control"], " (control)", ""),
-            titles[lead]: [f"{v:.3f} [{low:.3f}, {high:.3f}]" for v, low, high in zip(*bounds, strict=True)],
-        }
-    )
-    for score in (name for name in ("morf", "lerf") if name in table and name != lead):
-        short[titles[score]] = table[score].map("{:.3f}".format).to_numpy()
-    if table["imputer"].nunique() > 1:
-        short.insert(0, "filled by", table["imputer"])
-    return short
-
-
 def summary(verdicts: Verdicts, controls: Sequence[str] = ()) -> str:
     """Who won and how sure, one sentence per judge and imputer."""
     sentences = []

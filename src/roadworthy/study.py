@@ -1,7 +1,7 @@
 """A study: what was asked of a comparison, checked, rehearsed on a few images, then streamed batch by batch."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -18,9 +18,9 @@ from roadworthy.evaluation import FixedModel, explain, judge_batch, labelled, pr
 from roadworthy.imputers import NoisyLinear
 from roadworthy.keys import Key
 from roadworthy.parts import part
+from roadworthy.progress import Advance
 from roadworthy.types import Attribution, Batch, Dataset, Dot, Imputer, Model, Order, Removal, Scores, Verdict
 
-Advance = Callable[[float], None]
 Explained = Iterator[tuple[slice, Batch, Mapping[str, Scores]]]
 _JUDGE = "fixed-model"
 
@@ -38,20 +38,24 @@ class Study:
     explain_prediction: bool
     reduce: Reduce
     map_key: Key
+    map_batch: int
+    """images explained at once: a size of its own, so that `batch_size` cannot change a map in its last bits"""
     batch_size: int
+    """images judged at once"""
     device: torch.device
 
-    def batches(self) -> Iterator[tuple[slice, Batch]]:
-        """Each batch with its rows in the data set."""
+    def blocks(self) -> Iterator[tuple[slice, Batch]]:
+        """The images as they are loaded, with their rows in the data set: whole map batches, enough for one batch."""
+        size = -(-self.batch_size // self.map_batch) * self.map_batch
         start = 0
-        for batch in self.data.batches(self.batch_size):
-            yield slice(start, start + len(batch)), batch
-            start += len(batch)
+        for block in self.data.batches(size):
+            yield slice(start, start + len(block)), block
+            start += len(block)
 
     def forwards(self, methods: int) -> int:
-        """Batches that the model judges for so many methods."""
+        """Images that the model judges for so many methods."""
         dots = methods * len(self.imputers) * len(self.orders) * len(self.fractions) * len(self.seeds)
-        return (1 + dots) * -(-len(self.data) // self.batch_size)
+        return (1 + dots) * len(self.data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,23 +94,27 @@ def _check_maps(name: str, maps: Maps, study: Study) -> None:
 def judge_plain(study: Study, advance: Advance) -> tuple[Verdict, NDArray[np.int64]]:
     """The unmodified images: the Verdict at fraction 0, and each image's target class."""
     verdicts = []
-    for _, batch in study.batches():
+    for batch in study.data.batches(study.batch_size):
         probabilities = predict(study.model, batch.images, study.device)
         known = labelled(batch, probabilities)
         targets = probabilities.argmax(dim=1) if study.explain_prediction else known.labels
         verdicts.append(verdict(known, targets, probabilities))
-        advance(1)
+        advance(len(batch))
     plain = Verdict.join(verdicts)
     return plain, plain.predicted if study.explain_prediction else plain.labels
 
 
 def explained(study: Study, targets: NDArray[np.int64], shelf: "Shelf") -> Explained:
-    """Every batch with the scores of every method, which are put on the shelf too."""
-    for rows, batch in study.batches():
-        asked = replace(batch, labels=torch.from_numpy(targets[rows]))
-        scores = explain(study.methods, study.model, asked, study.map_key, study.reduce)
+    """Every block with the scores of every method, which are put on the shelf too."""
+    for rows, block in study.blocks():
+        asked = replace(block, labels=torch.from_numpy(targets[rows]))
+        parts = [
+            explain(study.methods, study.model, batch, study.map_key, study.reduce)
+            for _, batch in asked.split(study.map_batch)
+        ]
+        scores = {name: torch.cat([part[name] for part in parts]) for name in study.methods}
         shelf.put(rows, scores)
-        yield rows, batch, scores
+        yield rows, block, scores
 
 
 def judge_all(
@@ -115,16 +123,17 @@ def judge_all(
     """A Verdict per dot; fraction 0 is shared by all."""
     parts: dict[Dot, list[Verdict]] = defaultdict(list)
     judge = FixedModel(study.model)
-    for rows, batch, scores in explained:
-        known = replace(batch, labels=torch.from_numpy(plain.labels[rows]))
+    for rows, block, scores in explained:
+        known = replace(block, labels=torch.from_numpy(plain.labels[rows]))
         wanted = torch.from_numpy(targets[rows])
         for method, order, imputer, seed in product(scores, study.orders, study.imputers, study.seeds):
             removal = Removal(study.orders[order], study.imputers[imputer])
-            fractions = study.fractions
-            judged = judge_batch(judge, removal, scores[method], known, wanted, fractions, Key(seed), study.device)
-            for fraction, one in zip(fractions, judged, strict=True):
-                parts[Dot(method, order, imputer, _JUDGE, fraction, seed)].append(one)
-                advance(1)
+            for piece, batch in known.split(study.batch_size):
+                maps, aims = scores[method][piece], wanted[piece]
+                judged = judge_batch(judge, removal, maps, batch, aims, study.fractions, Key(seed), study.device)
+                for fraction, one in zip(study.fractions, judged, strict=True):
+                    parts[Dot(method, order, imputer, _JUDGE, fraction, seed)].append(one)
+                    advance(len(batch))
     return {dot._replace(fraction=0.0): plain for dot in parts} | {
         dot: Verdict.join(verdicts) for dot, verdicts in parts.items()
     }

@@ -43,8 +43,8 @@ class Recipe:
     gamma: float = 0.1
 
     def __post_init__(self) -> None:
-        _check_range("epochs", self.epochs, self.epochs >= 1, "train for at least 1")
-        _check_range("batch_size", self.batch_size, self.batch_size >= 1, "a batch holds at least 1 image")
+        _check_range("epochs", self.epochs, _counts(self.epochs), "train for 1, 2, 3 …")
+        _check_range("batch_size", self.batch_size, _counts(self.batch_size), "a batch holds 1, 2, 3 … images")
         _check_range("lr", self.lr, 0 < self.lr < math.inf, "the learning rate must be above 0 and finite")
         _check_range("momentum", self.momentum, 0 <= self.momentum < 1, "it must lie in [0, 1)")
         _check_range("weight_decay", self.weight_decay, 0 <= self.weight_decay < math.inf, "it must be 0 or above")
@@ -116,7 +116,7 @@ def shuffled(images: Tensor, labels: Tensor, batch_size: int, key: Key) -> Epoch
     """Every image once per epoch, in an order that depends on `key` and the epoch only; the last batch may be small."""
     if len(images) != len(labels) or not len(images):
         raise ShapeError(f"{len(images)} images and {len(labels)} labels: training needs one label per image, and some")
-    _check_range("batch_size", batch_size, batch_size >= 1, "a batch holds at least 1 image")
+    _check_range("batch_size", batch_size, _counts(batch_size), "a batch holds 1, 2, 3 … images")
 
     def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         order = torch.from_numpy(key.fold("shuffle", epoch).permutation(0, len(images)))
@@ -182,6 +182,10 @@ def _modes_kept(network: nn.Module) -> Iterator[None]:
     finally:
         for module, training in modes:
             module.training = training
+
+
+def _counts(value: float) -> bool:
+    return value >= 1 and value % 1 == 0
 
 
 def _check_range(name: str, value: object, fits: bool, cure: str) -> None:

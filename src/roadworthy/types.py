@@ -40,6 +40,15 @@ class Batch:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __getitem__(self, rows: slice | Tensor) -> "Batch":
+        return Batch(self.ids[rows], self.images[rows], self.labels[rows])
+
+    def split(self, size: int) -> "Iterator[tuple[slice, Batch]]":
+        """Consecutive pieces of at most `size` images, each with its rows."""
+        for start in range(0, len(self), size):
+            rows = slice(start, min(start + size, len(self)))
+            yield rows, self[rows]
+
     def to(self, device: torch.device) -> "Batch":
         """The same batch with its tensors for the network on `device`; ids stay, randomness is drawn on the CPU."""
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))

@@ -29,6 +29,6 @@ class Captum:
     def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
         with key.fold("captum", *batch.ids.tolist()).torch_rng():
             maps: Tensor = self.method(model.network, **self.init).attribute(
-                model.normalise(batch.images), target=batch.labels, **self.options
+                model.normalise(batch.images).requires_grad_(), target=batch.labels, **self.options
             )
         return reduced(maps.detach(), self.reduce)

@@ -38,7 +38,9 @@ def _fill(image: NDArray[np.float32], removed: NDArray[np.bool_], weights: tuple
     values = image.reshape(len(image), -1).T.astype(np.float64)
     gone = removed.ravel()
 
-    diagonal: Array = sum(np.bincount(end, weight, gone.size) for end in (first, second)).astype(np.float64)
+    diagonal = np.zeros(gone.size)
+    for end in (first, second):
+        diagonal += np.bincount(end, weight, gone.size)
     known = np.zeros((gone.size, values.shape[1]))
     for here, there in ((first, second), (second, first)):
         rim = gone[here] & ~gone[there]

@@ -1,0 +1,10 @@
+"""Where images come from: arrays, torch data, official layouts on disk. Each streams the same batches on every pass."""
+
+from roadworthy.datasets.adapt import as_dataset, first
+from roadworthy.datasets.arrays import Arrays
+from roadworthy.datasets.cifar10 import CIFAR10
+from roadworthy.datasets.folder import ImageFolder
+from roadworthy.datasets.food101 import Food101
+from roadworthy.datasets.torch_data import TorchData
+
+__all__ = ["CIFAR10", "Arrays", "Food101", "ImageFolder", "TorchData", "as_dataset", "first"]

@@ -1,0 +1,39 @@
+"""What a user may call data, made a Dataset."""
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
+
+from roadworthy.datasets.arrays import Arrays
+from roadworthy.datasets.streams import First
+from roadworthy.datasets.torch_data import TorchData
+from roadworthy.errors import InputError
+from roadworthy.types import Dataset
+
+
+def as_dataset(data: Any) -> Dataset:
+    """A Dataset as it is; `(images, labels)`, images alone, a torch Dataset or a DataLoader wrapped."""
+    if isinstance(data, TorchDataset | DataLoader):
+        return TorchData(data)
+    if isinstance(data, Dataset):
+        return data
+    if isinstance(data, tuple | list) and len(data) == 2:
+        return Arrays(data[0], data[1])
+    if isinstance(data, Tensor | np.ndarray):
+        return Arrays(data)
+    raise InputError(
+        f"data is a {_described(data)}: give (images, labels), images alone, a torch Dataset, a DataLoader, "
+        "or an object with classes, ids, __len__ and batches(size)"
+    )
+
+
+def first(data: Any, n: int) -> Dataset:
+    """The first `n` images of anything `as_dataset` takes, read only as far; ids are kept."""
+    return First(as_dataset(data), n)
+
+
+def _described(data: Any) -> str:
+    return f"{type(data).__name__} of {len(data)}" if isinstance(data, tuple | list) else type(data).__name__

@@ -1,0 +1,53 @@
+"""Images that are already in memory, or in a memory map."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import torch
+
+from roadworthy.datasets.checks import as_pixels, check_ids, check_kind, check_labels, check_pixels, integers
+from roadworthy.datasets.streams import spans
+from roadworthy.types import UNLABELLED, Batch
+
+_CHUNK = 2**22
+"""numbers checked at a time: 16 MB"""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """A numpy array or tensor of images, float `(n, c, h, w)` in [0, 1], checked when given and copied batch by batch.
+
+    Without `labels` every image is `UNLABELLED`; without `ids` the position is the id.
+    """
+
+    images: Any = field(repr=False)
+    labels: Any = field(default=None, repr=False)
+    ids: Any = field(default=None, repr=False)
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        count = len(check_kind(self.images))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        object.__setattr__(self, "labels", self._checked_labels(count))
+        object.__setattr__(self, "ids", _checked_ids(self.ids, count))
+        for span in spans(count, max(1, _CHUNK // math.prod(self.images.shape[1:]))):
+            check_pixels(as_pixels(self.images[span]), span.start)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        for span in spans(len(self), size):
+            yield Batch(self.ids[span].clone(), as_pixels(self.images[span]), self.labels[span].clone())
+
+    def _checked_labels(self, count: int) -> torch.Tensor:
+        if self.labels is None:
+            return torch.full((count,), UNLABELLED)
+        return check_labels(integers("labels", self.labels, count), self.classes)
+
+
+def _checked_ids(ids: Any, count: int) -> torch.Tensor:
+    return torch.arange(count) if ids is None else check_ids(integers("ids", ids, count))

@@ -1,0 +1,93 @@
+"""A folder of pictures: one subfolder per class, or a flat folder of unlabelled pictures."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+import torch
+
+from roadworthy.datasets.pictures import SUFFIXES, Frame, picture_batches
+from roadworthy.errors import DataError
+from roadworthy.types import UNLABELLED, Batch, Ids
+
+
+@final
+@dataclass(frozen=True)
+class ImageFolder:
+    """Pictures `root/CLASS/*` in sorted order, as RGB; ids are positions in that order.
+
+    `classes` are the sorted subfolders, or those given, in their order. The shorter side is resized to `resize`, then a
+    square of `crop` is cut from the centre. A link that leaves `root` is refused.
+    """
+
+    root: Path | str
+    resize: int | None = None
+    crop: int | None = None
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self._folder.is_dir():
+            raise DataError(f"{self._folder} is no folder: give the one that holds the pictures or their class folders")
+        object.__setattr__(self, "classes", tuple(self.classes or _subfolders(self._folder)))
+        _ = self._frame, self._entries  # complain now, not in the middle of a run
+
+    @property
+    def ids(self) -> Ids:
+        return torch.arange(len(self))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        return picture_batches(self._entries, self._frame, size)
+
+    @property
+    def _frame(self) -> Frame:
+        return Frame(self.resize, self.crop)
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.root).expanduser()
+
+    @cached_property
+    def _entries(self) -> list[tuple[Path, int]]:
+        groups = [(self._folder / name, label) for label, name in enumerate(self.classes)]
+        return [
+            (picture, label)
+            for folder, label in groups or [(self._folder, UNLABELLED)]
+            for picture in _pictures(folder, self._folder)
+        ]
+
+
+def _subfolders(root: Path) -> list[str]:
+    """Sorted names of the class folders; hidden ones are no classes."""
+    names = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    stray = next((path for path in sorted(root.iterdir()) if _is_picture(path)), None)
+    if names and stray:
+        raise DataError(f"{stray} lies beside class folders ({names[0]}, …): move it into one, or name classes=")
+    return names
+
+
+def _pictures(folder: Path, root: Path) -> list[Path]:
+    _check_inside(folder, root)
+    if not folder.is_dir():
+        raise DataError(f"{folder} is missing: classes= names subfolders of {root}")
+    pictures = sorted(path for path in folder.iterdir() if _is_picture(path))
+    if not pictures:
+        raise DataError(f"{folder} holds no pictures ({', '.join(SUFFIXES)}): add some, or leave it out of classes=")
+    for picture in pictures:
+        if picture.is_symlink():
+            _check_inside(picture, root)
+    return pictures
+
+
+def _is_picture(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and not path.is_dir()
+
+
+def _check_inside(path: Path, root: Path) -> None:
+    """Refuse a path that a link or '..' leads out of `root`."""
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise DataError(f"{path} leads out of {root}, to {path.resolve()}: copy the pictures into the folder")

@@ -1,0 +1,84 @@
+"""Food-101 in its official layout: meta/SPLIT.txt lists CLASS/ID, the picture is images/CLASS/ID.jpg."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+import torch
+
+from roadworthy.datasets.pictures import Frame, picture_batches
+from roadworthy.errors import DataError, InputError
+from roadworthy.types import Batch, Ids
+
+
+@final
+@dataclass(frozen=True)
+class Food101:
+    """Pictures of `root/food-101` (or of `root` itself), shorter side resized to `size`, centre cropped to a square.
+
+    Ids are line indices of the split file. All 101 classes or a subset: `meta/classes.txt` says which.
+    """
+
+    root: Path | str
+    split: str = "test"
+    size: int = 64
+
+    def __post_init__(self) -> None:
+        if self.split not in ("train", "test"):
+            raise InputError(f"split {self.split!r}: Food-101 has 'train' and 'test'")
+        _ = self._frame, self._entries  # complain now, not in the middle of a run
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(_lines(self._folder / "meta" / "classes.txt"))
+
+    @property
+    def ids(self) -> Ids:
+        return torch.arange(len(self))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        return picture_batches(self._entries, self._frame, size)
+
+    @property
+    def _frame(self) -> Frame:
+        return Frame(resize=self.size, crop=self.size)
+
+    @property
+    def _folder(self) -> Path:
+        root = Path(self.root).expanduser()
+        return root if (root / "meta" / "classes.txt").is_file() else root / "food-101"
+
+    @cached_property
+    def _entries(self) -> list[tuple[Path, int]]:
+        meta = self._folder / "meta" / f"{self.split}.txt"
+        labels = {name: label for label, name in enumerate(self.classes)}
+        return [_entry(line, number, meta, labels) for number, line in enumerate(_lines(meta), start=1)]
+
+
+def _entry(line: str, number: int, meta: Path, labels: dict[str, int]) -> tuple[Path, int]:
+    name, _, picture = line.partition("/")
+    if not (_plain(name) and _plain(picture)):
+        raise DataError(f"{meta}, line {number}: {line!r} is no CLASS/ID inside the images folder; correct the file")
+    if name not in labels:
+        raise DataError(f"{meta}, line {number}: class {name!r} is not in classes.txt; add it there or remove the line")
+    return meta.parent.parent / "images" / name / f"{picture}.jpg", labels[name]
+
+
+def _plain(name: str) -> bool:
+    """A single component of a path, on any system."""
+    return name not in ("", ".", "..") and not set(name) & set("/\\:\0")
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        root = path.parent.parent.parent
+        raise DataError(f"{path} is missing: get it with `roadworthy data get food101 --root {root}`")
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not lines:
+        raise DataError(f"{path} is empty: restore it from the official archive")
+    return lines

@@ -1,0 +1,87 @@
+"""Cutting streams of batches to size."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+import torch
+
+from roadworthy.errors import RangeError
+from roadworthy.types import Batch, Dataset, Ids
+
+
+def check_size(size: int) -> None:
+    if size < 1:
+        raise RangeError(f"batch size {size}: it must be at least 1")
+
+
+def spans(count: int, size: int) -> Iterator[slice]:
+    """Consecutive slices of `size` that cover `count`; the last may be shorter."""
+    check_size(size)
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def part(batch: Batch, span: slice) -> Batch:
+    return Batch(batch.ids[span], batch.images[span], batch.labels[span])
+
+
+def rechunked(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
+    """The same images in the same order, in batches of `size`; holds one batch of each kind at a time."""
+    check_size(size)
+    waiting: list[Batch] = []
+    for batch in batches:
+        for span in _cuts(len(batch), size, head=sum(map(len, waiting))):
+            waiting.append(part(batch, span))
+            if sum(map(len, waiting)) == size:
+                yield _joined(waiting)
+                waiting = []
+    if waiting:
+        yield _joined(waiting)
+
+
+@final
+@dataclass(frozen=True)
+class First:
+    """The first `count` images of `data`, or all if it has fewer; ids and order are kept."""
+
+    data: Dataset
+    count: int
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise RangeError(f"first {self.count} images: ask for at least 1")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.data.classes
+
+    @property
+    def ids(self) -> Ids:
+        return self.data.ids[: self.count]
+
+    def __len__(self) -> int:
+        return min(self.count, len(self.data))
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        check_size(size)
+        left = len(self)
+        for batch in self.data.batches(min(size, left)):
+            yield part(batch, slice(0, left))
+            left -= len(batch)
+            if left <= 0:
+                return
+
+
+def _cuts(count: int, size: int, head: int) -> Iterator[slice]:
+    """Slices of `count` that fill up `head` waiting images to `size`, then go on in whole sizes."""
+    cut = min(size - head, count)
+    yield slice(0, cut)
+    for span in spans(count - cut, size):
+        yield slice(cut + span.start, cut + span.stop)
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
+    ids, images, labels = zip(*((batch.ids, batch.images, batch.labels) for batch in batches), strict=True)
+    return Batch(torch.cat(ids), torch.cat(images), torch.cat(labels))

@@ -1,0 +1,167 @@
+"""A torch Dataset or DataLoader, read as it stands."""
+
+import operator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+from roadworthy.datasets.checks import as_pixels, check_kind, check_labels, check_pixels, integers
+from roadworthy.datasets.pictures import rgb, scaled
+from roadworthy.datasets.streams import rechunked, spans
+from roadworthy.errors import InputError, ShapeError
+from roadworthy.keys import Key
+from roadworthy.types import UNLABELLED, Batch, Ids
+
+_SHUFFLERS = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TorchData:
+    """A map-style Dataset of `(image, label)` or images, or a DataLoader that keeps the order; ids are positions.
+
+    An image is a float tensor `(c, h, w)` in [0, 1] or a PIL picture. Transforms must not be random: an id names one
+    image on every pass.
+    """
+
+    data: Any
+
+    def __post_init__(self) -> None:
+        _check_map_style(_source(self.data))
+        if isinstance(self.data, DataLoader):
+            _check_loader(self.data)
+        if len(self) == 0:
+            raise ShapeError(f"{type(self.data).__name__} holds no images: give at least one")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """`classes` of the torch Dataset, where it has them as torchvision's do."""
+        names = getattr(_source(self.data), "classes", ())
+        return tuple(map(str, names)) if isinstance(names, list | tuple) else ()
+
+    @property
+    def ids(self) -> Ids:
+        return torch.arange(len(self))
+
+    def __len__(self) -> int:
+        return _loaded(self.data) if isinstance(self.data, DataLoader) else len(self.data)
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        if isinstance(self.data, DataLoader):
+            return rechunked(_of_one_shape(_loader_batches(self.data, self.classes)), size)
+        return _of_one_shape(_item_batch(self.data, span, self.classes) for span in spans(len(self), size))
+
+
+def _source(data: Any) -> Any:
+    return data.dataset if isinstance(data, DataLoader) else data
+
+
+def _check_map_style(data: Any) -> None:
+    if isinstance(data, IterableDataset) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise InputError(
+            f"{type(data).__name__} has no length or no items by index: give a map-style Dataset "
+            "(__len__ and __getitem__), or stack its images and give (images, labels)"
+        )
+
+
+def _check_loader(loader: DataLoader[Any]) -> None:
+    if type(loader.batch_sampler) is not BatchSampler or not hasattr(loader.batch_sampler.sampler, "__len__"):
+        raise InputError("the DataLoader has a batching of its own: give its dataset instead, loader.dataset")
+    sampler = loader.batch_sampler.sampler
+    shuffles = isinstance(sampler, _SHUFFLERS) or getattr(sampler, "shuffle", False)
+    if shuffles or not getattr(loader, "in_order", True):
+        raise InputError(
+            f"the DataLoader shuffles ({type(sampler).__name__}), so ids would change from pass to pass: "
+            "use shuffle=False, or give its dataset instead, loader.dataset"
+        )
+
+
+def _loaded(loader: DataLoader[Any]) -> int:
+    sampler: Any = loader.batch_sampler
+    count = len(sampler.sampler)
+    return count - count % sampler.batch_size if sampler.drop_last else count
+
+
+def _loader_batches(loader: DataLoader[Any], classes: tuple[str, ...]) -> Iterator[Batch]:
+    with Key(0).torch_rng():  # a DataLoader draws its workers' seed from the global generator
+        stream = iter(loader)
+    start = 0
+    for given in stream:
+        images, labels = _pair(given, f"batch at image {start}")
+        pixels = check_pixels(as_pixels(check_kind(images)), start)
+        yield _batch(pixels, labels, classes, start)
+        start += len(pixels)
+
+
+def _item_batch(data: Any, span: slice, classes: tuple[str, ...]) -> Batch:
+    items = [_pair(data[index], f"item {index}") for index in range(span.start, span.stop)]
+    images = [_image(image, span.start + offset) for offset, (image, _) in enumerate(items)]
+    for offset, image in enumerate(images):
+        _check_same(images[0], span.start, image, span.start + offset)
+    unlabelled = items[0][1] is None
+    labels = None if unlabelled else [_label(label, span.start + offset) for offset, (_, label) in enumerate(items)]
+    return _batch(check_pixels(torch.stack(images), span.start), labels, classes, span.start)
+
+
+def _of_one_shape(batches: Iterable[Batch]) -> Iterator[Batch]:
+    shown: Tensor | None = None
+    for batch in batches:
+        shown = batch.images[0] if shown is None else shown
+        _check_same(shown, 0, batch.images[0], int(batch.ids[0]))
+        yield batch
+
+
+def _check_same(one: Tensor, index: int, other: Tensor, position: int) -> None:
+    if one.shape != other.shape:
+        raise ShapeError(
+            f"image {index} has shape {tuple(one.shape)}, image {position} {tuple(other.shape)}: "
+            "resize or crop them to one size in the Dataset's transform"
+        )
+
+
+def _batch(images: Tensor, labels: Any, classes: tuple[str, ...], start: int) -> Batch:
+    count = len(images)
+    ids = torch.arange(start, start + count)
+    if labels is None:
+        return Batch(ids, images, torch.full((count,), UNLABELLED))
+    return Batch(ids, images, check_labels(integers("labels", labels, count), classes, start))
+
+
+def _pair(given: Any, where: str) -> tuple[Any, Any]:
+    """`(image, label)`; the label is None where there is only an image."""
+    if not isinstance(given, tuple | list):
+        return given, None
+    if len(given) not in (1, 2):
+        raise InputError(f"{where} has {len(given)} parts: give (image, label) or the image alone")
+    return given[0], given[1] if len(given) == 2 else None
+
+
+def _image(image: Any, index: int) -> Tensor:
+    if isinstance(image, Image.Image):
+        pixels = np.atleast_3d(np.asarray(image if image.mode == "L" else rgb(image)))
+        return scaled(pixels[None])[0]
+    if not isinstance(image, Tensor | np.ndarray):
+        raise InputError(f"item {index} is a {type(image).__name__}: give (image, label), the image a tensor or PIL's")
+    if image.ndim != 3:
+        raise ShapeError(f"item {index} has shape {tuple(image.shape)}: give one image (c, h, w)")
+    return as_pixels(check_kind(image[None]))[0]
+
+
+def _label(label: Any, index: int) -> int:
+    try:
+        return operator.index(label)
+    except TypeError:
+        raise ShapeError(f"item {index} has a label of type {type(label).__name__}: give an integer") from None

@@ -1,0 +1,59 @@
+"""What every attribution of PARTS promises."""
+
+import pytest
+import torch
+
+import worlds
+from roadworthy.evaluation import explain
+from roadworthy.keys import Key
+from roadworthy.models import small_cnn
+from roadworthy.parts import PARTS
+from roadworthy.types import Batch, Normalised
+
+KEY = Key(0).fold("maps")
+
+
+@pytest.fixture(scope="module")
+def model():
+    with Key(3).torch_rng():
+        network = small_cnn(classes=4, channels=3, width=4)
+    return Normalised(network, mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.3)).eval()
+
+
+@pytest.fixture(scope="module")
+def batch():
+    world = worlds.quadrants(n=7, size=16)
+    return Batch(torch.arange(20, 27), world.images, world.labels)
+
+
+@pytest.fixture(params=PARTS["attributions"])
+def method(request):
+    small = {"steps": 3, "ig_samples": 2, "gb_samples": 2}
+    name = request.param
+    return PARTS["attributions"][name].make(**(small if "-s" in name or "-v" in name else {}))
+
+
+def test_one_finite_score_per_pixel(method, model, batch):
+    scores = explain({"it": method}, model, batch, KEY)["it"]
+    assert scores.shape == (7, 16, 16)
+    assert scores.dtype == torch.float32
+    assert torch.isfinite(scores).all()
+    assert scores.flatten(1).std(dim=1).min() > 0
+
+
+def test_the_same_key_gives_the_same_map_and_the_batch_changes_it_by_rounding_only(method, model, batch):
+    whole = explain({"it": method}, model, batch, KEY)["it"]
+    assert torch.equal(explain({"it": method}, model, batch, KEY)["it"], whole)
+    one = Batch(batch.ids[3:4], batch.images[3:4], batch.labels[3:4])
+    alone = explain({"it": method}, model, one, KEY)["it"]
+    # Convolutions of another batch size may sum in another order: float32 rounding, 1e-4 of the map's scale.
+    assert (alone[0] - whole[3]).abs().max() <= 1e-4 * whole[3].abs().max()
+
+
+def test_nothing_is_left_behind_in_model_or_images(method, model, batch):
+    images = batch.images.clone()
+    explain({"it": method}, model, batch, KEY)
+    assert torch.equal(batch.images, images)
+    assert batch.images.grad is None
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert not any(module._forward_hooks or module._backward_hooks for module in model.modules())

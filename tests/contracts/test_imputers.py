@@ -1,0 +1,101 @@
+"""What every imputer of PARTS promises; a new one is tested because it exists."""
+
+import pytest
+import torch
+
+import worlds
+from roadworthy.datasets import Arrays
+from roadworthy.errors import EverythingRemoved
+from roadworthy.imputers import NoisyLinear
+from roadworthy.keys import Key
+from roadworthy.parts import PARTS
+from roadworthy.types import Batch
+
+KEY = Key(5)
+
+
+@pytest.fixture(params=PARTS["imputers"])
+def part(request):
+    return PARTS["imputers"][request.param]
+
+
+def made(part, images):
+    return part.make(Arrays(images)) if part.needs_data else part.make()
+
+
+def batch_of(images):
+    ids = torch.arange(100, 100 + len(images))
+    return Batch(ids, images, torch.zeros(len(images), dtype=torch.int64))
+
+
+def images_of(n, channels, height, width):
+    return Key(4).uniform(range(n), (channels, height, width))
+
+
+@pytest.fixture(params=[(3, 8, 8), (1, 5, 7), (4, 1, 6), (2, 2, 2), (3, 9, 1)], ids=str)
+def sized(request):
+    images = images_of(5, *request.param)
+    return batch_of(images), worlds.masks(5, *request.param[1:], fraction=0.5)
+
+
+def test_kept_pixels_stay_bit_equal_and_holes_are_filled_with_finite_values(part, sized):
+    batch, removed = sized
+    filled = made(part, batch.images)(batch, removed, KEY)
+    kept = ~removed[:, None].expand_as(filled)
+    assert filled.dtype == torch.float32
+    assert torch.equal(filled[kept], batch.images[kept])
+    assert torch.isfinite(filled).all()
+    assert not torch.equal(filled, batch.images)
+
+
+def test_the_callers_images_and_mask_are_left_untouched(part, sized):
+    batch, removed = sized
+    images, mask = batch.images.clone(), removed.clone()
+    filled = made(part, images)(batch, removed, KEY)
+    filled += 1
+    assert torch.equal(batch.images, images)
+    assert torch.equal(removed, mask)
+
+
+def test_nothing_removed_gives_the_images_back(part, sized):
+    batch, removed = sized
+    assert torch.equal(made(part, batch.images)(batch, torch.zeros_like(removed), KEY), batch.images)
+
+
+def test_everything_removed_is_a_named_error_or_a_finite_fill(part, sized):
+    batch, removed = sized
+    imputer = made(part, batch.images)
+    everything = torch.ones_like(removed)
+    if isinstance(imputer, NoisyLinear):  # it fills from kept pixels: there are none
+        with pytest.raises(EverythingRemoved, match="100"):  # the first image's id
+            imputer(batch, everything, KEY)
+    else:
+        assert torch.isfinite(imputer(batch, everything, KEY)).all()
+
+
+def test_the_same_key_gives_the_same_bytes(part, sized):
+    batch, removed = sized
+    imputer = made(part, batch.images)
+    assert torch.equal(imputer(batch, removed, KEY), imputer(batch, removed, KEY))
+
+
+def test_batch_size_and_order_change_no_byte(part):
+    images = images_of(7, 3, 8, 6)
+    batch, removed = batch_of(images), worlds.masks(7, 8, 6, fraction=0.6)
+    imputer = made(part, images)
+    whole = imputer(batch, removed, KEY)
+    for row in reversed(range(7)):
+        one = Batch(batch.ids[row : row + 1], images[row : row + 1], batch.labels[row : row + 1])
+        assert torch.equal(imputer(one, removed[row : row + 1], KEY)[0], whole[row])
+    back = torch.arange(6, -1, -1)
+    turned = Batch(batch.ids[back], images[back], batch.labels[back])
+    assert torch.equal(imputer(turned, removed[back], KEY), whole[back])
+
+
+def test_non_contiguous_images_are_filled_alike(part):
+    images = images_of(3, 3, 8, 6)
+    removed = worlds.masks(3, 8, 6, fraction=0.4)
+    imputer = made(part, images)
+    strided = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    assert not strided.is_contiguous()
+    assert torch.equal(imputer(batch_of(strided), removed, KEY), imputer(batch_of(images), removed, KEY))

@@ -1,0 +1,70 @@
+"""What every order of PARTS promises."""
+
+import pytest
+import torch
+
+from roadworthy.keys import Key
+from roadworthy.parts import PARTS
+from roadworthy.removal import FRACTIONS, count, removed_at
+
+IDS = torch.arange(6)
+KEY = Key(9)
+
+
+@pytest.fixture(params=PARTS["orders"])
+def order(request):
+    return PARTS["orders"][request.param].make()
+
+
+@pytest.fixture(params=["distinct", "constant", "relu"])
+def scores(request):
+    noise = Key(1).normal(IDS, (7, 5))
+    return {"distinct": noise, "constant": torch.zeros(6, 7, 5), "relu": noise.clamp(min=0)}[request.param]
+
+
+def test_ranks_are_a_permutation_per_image(order, scores):
+    ranks = order(scores, IDS, KEY).flatten(1)
+    assert torch.equal(ranks.sort(dim=1).values, torch.arange(35).expand(6, 35))
+
+
+def test_every_fraction_removes_exactly_its_share_and_removed_sets_nest(order, scores):
+    ranks = order(scores, IDS, KEY)
+    before = torch.zeros_like(ranks, dtype=torch.bool)
+    for fraction in (*FRACTIONS, 1.0):
+        removed = removed_at(ranks, fraction)
+        assert removed.flatten(1).sum(dim=1).tolist() == [count(fraction, 35)] * 6
+        assert (removed | ~before).all()
+        before = removed
+
+
+def test_lerf_is_morf_reversed(scores):
+    morf, lerf = (PARTS["orders"][name].make()(scores, IDS, KEY) for name in ("morf", "lerf"))
+    assert torch.equal(morf + lerf, torch.full_like(morf, 34))
+
+
+def test_the_complementary_count_is_the_complement(scores):
+    # 35 pixels: .2 removes 7, .8 removes 28.
+    morf, lerf = (PARTS["orders"][name].make()(scores, IDS, KEY) for name in ("morf", "lerf"))
+    assert torch.equal(removed_at(lerf, 0.8), ~removed_at(morf, 0.2))
+
+
+def test_order_does_not_depend_on_the_batch(order, scores):
+    whole = order(scores, IDS, KEY)
+    for row in range(6):
+        assert torch.equal(order(scores[row : row + 1], IDS[row : row + 1], KEY)[0], whole[row])
+
+
+def test_ties_break_differently_in_every_image_and_for_every_seed(order):
+    constant = torch.ones(6, 7, 5)
+    ranks = order(constant, IDS, KEY)
+    assert len({tuple(image.flatten().tolist()) for image in ranks}) == 6
+    assert not torch.equal(ranks, order(constant, IDS, Key(10)))
+
+
+def test_scores_decide_before_ties_do():
+    scores = torch.tensor([[[0.0, 3.0], [3.0, -1.0]]])
+    for seed in range(8):
+        ranks = PARTS["orders"]["morf"].make()(scores, IDS[:1], Key(seed))[0]
+        assert ranks[1, 1] == 3
+        assert ranks[0, 0] == 2
+        assert {int(ranks[0, 1]), int(ranks[1, 0])} == {0, 1}

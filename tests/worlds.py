@@ -1,0 +1,72 @@
+"""Tiny worlds with known answers, shared by tests and docs."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from roadworthy.keys import Key
+
+
+class World(NamedTuple):
+    model: nn.Module
+    images: Tensor
+    labels: Tensor
+    truth: Tensor
+    """the relevance that is right by construction `(n, h, w)`"""
+
+
+class OnePixel(nn.Module):
+    """The class is whether one pixel is bright; nothing else matters."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        bright = (images[:, :, 2, 3].mean(dim=1) - 0.5) * 20
+        return torch.stack([-bright, bright], dim=1)
+
+
+def one_pixel(n: int = 40, size: int = 8, channels: int = 3) -> World:
+    images = Key(1).fold("one pixel").uniform(range(n), (channels, size, size)) * 0.4 + 0.3
+    labels = torch.arange(n) % 2
+    images[:, :, 2, 3] = torch.where(labels == 1, 0.9, 0.1)[:, None]
+    truth = torch.zeros(n, size, size)
+    truth[:, 2, 3] = 1
+    return World(OnePixel(), images, labels, truth)
+
+
+class Quadrants(nn.Module):
+    """Logits are the mean brightness of the four quadrants: a model whose gradient is known by heart."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        half = images.shape[-1] // 2
+        grey = images.mean(dim=1)
+        parts = [grey[:, :half, :half], grey[:, :half, half:], grey[:, half:, :half], grey[:, half:, half:]]
+        return 40 * torch.stack([part.mean(dim=(1, 2)) for part in parts], dim=1)
+
+
+def quadrants(n: int = 64, size: int = 12, channels: int = 3) -> World:
+    """Each image has one brighter disc in the quadrant that names its class; the disc's pixels are the truth."""
+    images = Key(2).fold("quadrants").uniform(range(n), (channels, size, size)) * 0.3
+    labels = torch.arange(n) % 4
+    half = size // 2
+    down, right = np.mgrid[:half, :half] - (half - 1) / 2
+    disc = torch.from_numpy(np.hypot(down, right) <= half / 2.5)
+    truth = torch.zeros(n, size, size)
+    for row, label in enumerate(labels.tolist()):
+        top, left = half * (label // 2), half * (label % 2)
+        truth[row, top : top + half, left : left + half] = disc.float()
+    images = images + 0.6 * truth[:, None]
+    return World(Quadrants(), images, labels, truth)
+
+
+def ramp(height: int, width: int) -> Tensor:
+    """A plane: every inner pixel is exactly the weighted mean of its 8 neighbours."""
+    down, right = torch.meshgrid(torch.linspace(0, 0.6, height), torch.linspace(0, 0.4, width), indexing="ij")
+    return (down + right)[None, None]
+
+
+def masks(n: int, height: int, width: int, fraction: float, seed: int = 3) -> Tensor:
+    """Scattered random masks with exactly the asked share."""
+    field = Key(seed).fold("masks").uniform(range(n), (height * width,))
+    count = int(fraction * height * width + 0.5)
+    return (field.argsort(dim=1).argsort(dim=1) < count).reshape(n, height, width)
