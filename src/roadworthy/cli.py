@@ -33,7 +33,13 @@ class Commands(typer.core.TyperGroup):
             raise typer.Exit(1) from error
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    add_completion=False,
+)
 data = typer.Typer(no_args_is_help=True, help="Data sets on disk.")
 app.add_typer(data, name="data")
 
@@ -58,7 +64,7 @@ def main(
 ) -> None:
     """Which explanation can you trust? Remove pixels as each method claims, debias, measure (ROAD).
 
-    Example: [bold]roadworthy demo[/]
+    Example: `roadworthy demo`
     """
 
 
@@ -73,7 +79,7 @@ def run_demo(
 ) -> None:
     """Rank the paper's eight methods and the controls on real images, and write a page to look at.
 
-    Example: [bold]roadworthy demo --data cifar10 --root data --images 500[/]
+    Example: `roadworthy demo --data cifar10 --root data --images 500`
     """
     started = time.monotonic()
     study = demo.cifar10_demo(root, images) if data is DemoData.cifar10 else demo.digits_demo(images)
@@ -109,7 +115,7 @@ def _show(comparison: Comparison) -> None:
 def show_parts() -> None:
     """List what is there, by the names that the command line and the library take.
 
-    Example: [bold]roadworthy parts[/]
+    Example: `roadworthy parts`
     """
     for family, parts in PARTS.items():
         console.print(f"\n[bold]{family}[/]")
@@ -124,7 +130,7 @@ def get(
 ) -> None:
     """Fetch a data set's official archive, check it and unpack it; run again to resume.
 
-    Example: [bold]roadworthy data get cifar10 --root data[/]
+    Example: `roadworthy data get cifar10 --root data`
     """
     with progress_bar(f"fetching {name.value} (MB)", None) as advance:
         folder = fetch(name.value, root, on_bytes=_steps(advance))

@@ -23,7 +23,7 @@ from roadworthy.parts import part
 from roadworthy.progress import progress_bar
 from roadworthy.removal import FRACTIONS, checked_fractions, removed_at
 from roadworthy.report.page import Picture, Strip, write_page
-from roadworthy.report.tables import short_ranking
+from roadworthy.report.tables import short_agreement, short_ranking
 from roadworthy.study import (
     Examples,
     Explained,
@@ -79,7 +79,7 @@ class Comparison:
             verdict=self.summary(),
             ranking=short_ranking(self.ranking()),
             curves=self.curves(),
-            agreement=self.consistency().round(3) if several else None,
+            agreement=short_agreement(self.consistency()) if several else None,
             controls=self.controls,
             strips=self._strips(),
         )

@@ -126,7 +126,7 @@ def judge_all(
     for rows, block, scores in explained:
         known = replace(block, labels=torch.from_numpy(plain.labels[rows]))
         wanted = torch.from_numpy(targets[rows])
-        for method, order, imputer, seed in product(scores, study.orders, study.imputers, study.seeds):
+        for seed, method, order, imputer in product(study.seeds, scores, study.orders, study.imputers):
             removal = Removal(study.orders[order], study.imputers[imputer])
             for piece, batch in known.split(study.batch_size):
                 maps, aims = scores[method][piece], wanted[piece]

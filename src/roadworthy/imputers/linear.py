@@ -4,9 +4,11 @@ The equation lives here, its solvers behind one seam: `solve(images, removed, we
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, final
 
 import torch
+from torch import Tensor
 
 from roadworthy.errors import EverythingRemoved, RangeError
 from roadworthy.imputers import direct
@@ -45,9 +47,15 @@ class NoisyLinear:
         filled = self.solve(images, removed, self.weights)
         if self.noise == 0:
             return filled
-        # The field is drawn for the whole image, then masked: all methods, orders and fractions share it.
-        field = key.fold("noise").normal(batch.ids, tuple(images.shape[1:])).to(images.device)
-        return torch.where(removed[:, None].to(images.device), filled + self.noise * field, images)
+        field = _noise_field(key.fold("noise"), tuple(batch.ids.tolist()), tuple(images.shape[1:]))
+        noisy = torch.add(filled, field.to(images.device), alpha=self.noise)
+        return torch.where(removed[:, None].to(images.device), noisy, images)
+
+
+@lru_cache(maxsize=1)
+def _noise_field(key: Key, ids: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """Drawn for whole images, masked later: all methods, orders and fractions of a batch share it, so it is kept."""
+    return key.normal(ids, shape)
 
 
 def _check_some_kept(removed: Removed, batch: Batch) -> None:

@@ -22,3 +22,22 @@ def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
     if table["imputer"].nunique() > 1:
         short.insert(0, "filled by", table["imputer"])
     return short
+
+
+def short_agreement(table: pd.DataFrame) -> pd.DataFrame:
+    """The agreement of settings, a name per setting; the judge is named where there are several."""
+    judges = {*table["judge_a"], *table["judge_b"]}
+    fields = ("order", "imputer", "judge") if len(judges) > 1 else ("order", "imputer")
+
+    def side(end: str) -> pd.Series:
+        return table[[f"{field}_{end}" for field in fields]].agg(" · ".join, axis=1)
+
+    return pd.DataFrame(
+        {
+            "setting": side("a"),
+            "and": side("b"),
+            "compared at equal share": table["pairing"],
+            "Spearman": table["spearman"].map(lambda value: "–" if np.isnan(value) else f"{value:+.2f}"),
+            "fractions": table["fractions"],
+        }
+    )

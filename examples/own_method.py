@@ -1,0 +1,28 @@
+"""Rank a method of your own against Integrated Gradients, on the demo's digits.
+
+python examples/own_method.py
+"""
+
+import roadworthy as rw
+from roadworthy.demo import digits_demo
+
+
+def darkness(model, batch, key):
+    """A method that knows nothing: where the image is dark. Any function (model, batch, key) -> scores will do."""
+    return 1 - batch.images.mean(dim=1)
+
+
+def main(images: int = 100) -> rw.Comparison:
+    demo = digits_demo(images)
+    comparison = rw.compare(
+        demo.model,
+        demo.data,
+        {"IG": rw.attributions.IntegratedGradients(steps=8), "darkness": darkness},
+        fractions=(0.1, 0.3, 0.5, 0.7, 0.9),
+    )
+    print(comparison)
+    return comparison
+
+
+if __name__ == "__main__":
+    main()

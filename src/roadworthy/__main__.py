@@ -1,0 +1,5 @@
+"""`python -m roadworthy` is the command `roadworthy`."""
+
+from roadworthy.cli import app
+
+app()
