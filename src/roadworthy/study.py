@@ -126,9 +126,9 @@ def judge_all(
     for rows, block, scores in explained:
         known = replace(block, labels=torch.from_numpy(plain.labels[rows]))
         wanted = torch.from_numpy(targets[rows])
-        for seed, method, order, imputer in product(study.seeds, scores, study.orders, study.imputers):
-            removal = Removal(study.orders[order], study.imputers[imputer])
-            for piece, batch in known.split(study.batch_size):
+        for piece, batch in known.split(study.batch_size):
+            for seed, method, order, imputer in product(study.seeds, scores, study.orders, study.imputers):
+                removal = Removal(study.orders[order], study.imputers[imputer])
                 maps, aims = scores[method][piece], wanted[piece]
                 judged = judge_batch(judge, removal, maps, batch, aims, study.fractions, Key(seed), study.device)
                 for fraction, one in zip(study.fractions, judged, strict=True):

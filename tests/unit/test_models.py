@@ -88,7 +88,7 @@ def test_cifar_resnets_have_the_parameters_of_the_paper(depth: int, count: int) 
     assert parameters(models.cifar_resnet(depth)) == count
 
 
-@pytest.mark.parametrize("depth", [2, 18, 21, -4])
+@pytest.mark.parametrize("depth", [2, 17, 18, 21, -4])
 def test_a_cifar_resnet_of_a_depth_other_than_6n_plus_2_is_refused(depth: int) -> None:
     with pytest.raises(RangeError, match=rf"depth={depth}: .*6n\+2"):
         models.cifar_resnet(depth)
@@ -124,10 +124,10 @@ def test_an_image_of_any_size_gives_one_row_of_logits(build: Callable[[], nn.Mod
     assert build().eval()(torch.rand(2, 3, *size)).shape == (2, 5)
 
 
-@pytest.mark.parametrize("build", [models.resnet18, models.resnet50, models.cifar_resnet, models.small_cnn])
+@any_architecture
 @pytest.mark.parametrize("channels", [1, 4])
 def test_any_number_of_channels_fits(build: Callable[..., nn.Module], channels: int) -> None:
-    assert build(classes=2, width=2, channels=channels).eval()(torch.rand(1, channels, 16, 16)).shape == (1, 2)
+    assert build(channels=channels).eval()(torch.rand(1, channels, 16, 16)).shape == (1, 5)
 
 
 @any_architecture
@@ -310,6 +310,11 @@ def as_data_parallel(state: State, path: Path) -> None:
     torch.save({f"module.{key}": value for key, value in state.items()}, path)
 
 
+@saved(".pt")
+def as_compiled(state: State, path: Path) -> None:
+    torch.save({f"_orig_mod.{key}": value for key, value in state.items()}, path)
+
+
 @saved(".safetensors")
 def as_normalised(state: State, path: Path) -> None:
     save_file({f"network.network.{key}": value for key, value in state.items()}, path)
@@ -362,6 +367,12 @@ def test_weights_that_do_not_fit_are_told_apart_by_key_and_shape(tmp_path: Path)
     assert "2 unexpected: fc.bias, fc.weight;" in message
     assert "1 of another shape: conv1.weight (file (16, 3, 3, 3), model (16, 1, 3, 3))." in message
     assert str(tmp_path / "weights.safetensors") in message
+
+
+def test_weights_for_a_bare_function_are_refused(tmp_path: Path) -> None:
+    save_file({"fc.bias": torch.ones(10)}, tmp_path / "weights.safetensors")
+    with pytest.raises(WeightsError, match=r"does not fit Normalised: 1 unexpected: fc\.bias"):
+        models.load(lambda: Normalised(torch.sin), tmp_path / "weights.safetensors")
 
 
 def test_only_the_first_few_wrong_keys_are_listed(tmp_path: Path) -> None:
