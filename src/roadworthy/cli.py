@@ -82,7 +82,12 @@ def run_demo(
     Example: `roadworthy demo --data cifar10 --root data --images 500`
     """
     started = time.monotonic()
-    study = demo.cifar10_demo(root, images) if data is DemoData.cifar10 else demo.digits_demo(images)
+    with progress_bar("preparing data and model", demo.EPOCHS) as advance:
+        study = (
+            demo.cifar10_demo(root, images)
+            if data is DemoData.cifar10
+            else demo.digits_demo(images, on_epoch=lambda record: advance(1))
+        )
     if study.accuracy is not None:
         console.print(f"A small CNN trained on 4,000 digits: {study.accuracy:.1%} on 1,000 held-out ones.")
     comparison = compare(study.model, study.data, study.methods, imputer=["linear", "fixed"], batch_size=125)

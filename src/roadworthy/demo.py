@@ -15,6 +15,8 @@ from roadworthy.models import resnet20_cifar10, small_cnn
 from roadworthy.training import Recipe, fit, shuffled
 from roadworthy.types import Dataset, Normalised
 
+EPOCHS = 6
+
 
 class Demo(NamedTuple):
     model: Normalised
@@ -28,7 +30,7 @@ def digits_demo(images: int = 500, on_epoch: Callable[[Any], None] | None = None
     """Real handwritten digits that come with a pip package, and a CNN trained on them here and now."""
     train, test = digits()
     (all_train,), (all_test,) = train.batches(len(train)), test.batches(len(test))
-    key, recipe = Key(0).fold("demo"), Recipe(epochs=6, batch_size=64, lr=3e-3, schedule="cosine")
+    key, recipe = Key(0).fold("demo"), Recipe(epochs=EPOCHS, batch_size=64, lr=3e-3, schedule="cosine")
     with key.torch_rng():
         network = small_cnn(classes=10, channels=1)
     model = Normalised(network, mean=0.13, std=0.31)

@@ -1,9 +1,9 @@
 """A progress bar for anything longer than two seconds; quiet where nobody looks."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 
 PATIENCE = 2.0
 """Seconds before a bar appears."""
@@ -22,16 +22,14 @@ def progress_bar(title: str, total: float | None, show: bool = True) -> Iterator
     from rich.progress import Progress, TimeElapsedColumn
 
     bar = Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True), transient=True)
-    task, start = bar.add_task(title, total=total), time.monotonic()
-
-    def advance(steps: float) -> None:
-        bar.advance(task, steps)
-        if not bar.live.is_started and time.monotonic() - start > PATIENCE:
-            bar.start()
-
+    task = bar.add_task(title, total=total)
+    later = Timer(PATIENCE, bar.start)
+    later.start()
     try:
-        yield advance
+        yield lambda steps: bar.advance(task, steps)
     finally:
+        later.cancel()
+        later.join()
         bar.stop()
 
 

@@ -21,17 +21,13 @@ def spans(count: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-def part(batch: Batch, span: slice) -> Batch:
-    return Batch(batch.ids[span], batch.images[span], batch.labels[span])
-
-
 def rechunked(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
     """The same images in the same order, in batches of `size`; holds one batch of each kind at a time."""
     check_size(size)
     waiting: list[Batch] = []
     for batch in batches:
         for span in _cuts(len(batch), size, head=sum(map(len, waiting))):
-            waiting.append(part(batch, span))
+            waiting.append(batch[span])
             if sum(map(len, waiting)) == size:
                 yield _joined(waiting)
                 waiting = []
@@ -66,7 +62,7 @@ class First:
         check_size(size)
         left = len(self)
         for batch in self.data.batches(min(size, left)):
-            yield part(batch, slice(0, left))
+            yield batch[:left]
             left -= len(batch)
             if left <= 0:
                 return

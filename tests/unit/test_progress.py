@@ -1,0 +1,35 @@
+"""Progress shows itself where somebody looks, after two seconds, and nowhere else."""
+
+import io
+import time
+
+from roadworthy import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def shown(monkeypatch, stream, patience, show=True):
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.progress_bar("comparing", 4, show) as advance:
+        for _ in range(4):
+            advance(1)
+            time.sleep(0.02)  # the bar starts from a timer's thread
+    return stream.getvalue()
+
+
+def test_a_terminal_sees_a_bar_once_patience_is_over(monkeypatch):
+    assert "comparing" in shown(monkeypatch, Terminal(), patience=0)
+
+
+def test_quick_work_shows_nothing(monkeypatch):
+    assert shown(monkeypatch, Terminal(), patience=60).strip() == ""
+
+
+def test_a_file_or_a_refusal_sees_nothing(monkeypatch):
+    assert shown(monkeypatch, io.StringIO(), patience=0) == ""
+    assert shown(monkeypatch, Terminal(), patience=0, show=False) == ""
