@@ -12,8 +12,8 @@ FLOORS = [
     ["attributions", "orders", "imputers", "datasets", "models"],
     ["removal", "evaluation", "retraining", "leakage"],
     ["statistics"],
-    ["parts", "plan", "store", "executors", "runner"],
-    ["progress", "report", "study", "calls", "compare", "demo", "cli", "__main__"],
+    ["parts", "plan", "items", "store", "work", "executors", "runner"],
+    ["progress", "report", "study", "calls", "compare", "demo", "lab", "cli", "__main__"],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""
 

@@ -14,6 +14,7 @@ from roadworthy import __version__, demo
 from roadworthy.compare import Comparison, compare
 from roadworthy.datasets.fetch import ARCHIVES, fetch
 from roadworthy.errors import RoadworthyError
+from roadworthy.lab import lab
 from roadworthy.parts import PARTS
 from roadworthy.progress import Advance, progress_bar
 from roadworthy.report.tables import short_ranking
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 data = typer.Typer(no_args_is_help=True, help="Data sets on disk.")
 app.add_typer(data, name="data")
+app.add_typer(lab)
 
 
 class DemoData(StrEnum):

