@@ -150,13 +150,15 @@ class Store:
 def merge_stores(sources: Sequence[Store], into: Store, dry_run: bool = False) -> int:
     """Copy the whole items that `into` lacks, and note their durations; returns how many."""
     with nullcontext() if dry_run else into.locked():
-        copied, durations = 0, dict(into.provenance().get("durations", {}))
+        copied, have = 0, {kind: into.ids(kind) for kind in FOLDERS}
+        durations = dict(into.provenance().get("durations", {}))
         for source in sources:
             if not source.root.is_dir():
                 raise StoreError(f"{source.root} is no store: there is no such folder")
             for kind in FOLDERS:
-                for id in sorted(source.ids(kind) - into.ids(kind)):
+                for id in sorted(source.ids(kind) - have[kind]):
                     source.read(kind, id)  # a corrupt item is an error here, not a guest there
+                    have[kind].add(id)
                     copied += 1
                     if not dry_run:
                         write_atomically(into.path(kind, id), source.path(kind, id).read_bytes())

@@ -7,7 +7,7 @@ import pandas as pd
 def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
     """The ranking as people read it, narrow enough for a terminal: the leading score with its interval and rank."""
     lead = next(name for name in ("srg", "morf", "lerf") if name in table)
-    titles = {"srg": "LeRF − MoRF", "morf": "MoRF area ↓", "lerf": "LeRF area ↑"}
+    titles = {"srg": "LeRF − MoRF", "morf": "MoRF ↓", "lerf": "LeRF ↑"}
     bounds = [table[f"{lead}{end}"] for end in ("", "_low", "_high")]
     ranks = [table[f"{lead}_rank{end}"] for end in ("", "_low", "_high")]
     short = pd.DataFrame(
