@@ -13,7 +13,7 @@ FLOORS = [
     ["removal", "evaluation", "retraining", "leakage"],
     ["statistics"],
     ["parts", "plan", "items", "store", "work", "executors", "runner"],
-    ["progress", "report", "study", "calls", "compare", "demo", "lab", "cli", "__main__"],
+    ["progress", "report", "study", "comparison", "calls", "compare", "demo", "lab", "cli", "__main__"],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""
 

@@ -2,7 +2,8 @@
 
 from roadworthy import attributions, datasets, errors, imputers, models
 from roadworthy.calls import impute, removed
-from roadworthy.compare import CONTROLS, Comparison, compare
+from roadworthy.compare import CONTROLS, compare
+from roadworthy.comparison import Comparison
 from roadworthy.imputers import Blur, Constant, DatasetMean, ImageMean, NoisyLinear
 from roadworthy.keys import Key
 from roadworthy.parts import PARTS

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from roadworthy import __version__, demo
-from roadworthy.compare import Comparison, compare
+from roadworthy.compare import compare
+from roadworthy.comparison import Comparison
 from roadworthy.datasets.fetch import ARCHIVES, fetch
 from roadworthy.errors import RoadworthyError
 from roadworthy.lab import lab
@@ -84,7 +86,7 @@ def run_demo(
     Example: `roadworthy demo --data cifar10 --root data --images 500`
     """
     started = time.monotonic()
-    with progress_bar("preparing data and model", demo.EPOCHS) as advance:
+    with progress_bar("preparing data and model", demo.RECIPE.epochs) as advance:
         study = (
             demo.cifar10_demo(root, images)
             if data is DemoData.cifar10
@@ -106,8 +108,12 @@ def _show(comparison: Comparison) -> None:
         for column in rows.columns:
             table.add_column(str(column), no_wrap=True)
         for row, control in zip(rows.itertuples(index=False), block["control"], strict=True):
-            table.add_row(*(str(cell).replace("[", r"\[") for cell in row), style="dim" if control else None)
+            cells = (escape(str(cell).replace(" (control)", " ◦")) for cell in row)
+            table.add_row(*cells, style="dim" if control else None)
         console.print(table)
+    console.print(
+        "◦ control   ↓ a low area is good   ↑ a high one   [ ] 95 % interval   ( ) ranks left open", markup=False
+    )
     agreement = comparison.consistency()
     same = agreement[
         (agreement["imputer_a"] == agreement["imputer_b"]) & (agreement["order_a"] != agreement["order_b"])
@@ -115,7 +121,9 @@ def _show(comparison: Comparison) -> None:
     console.print("Do MoRF and LeRF agree on the methods? Mean Spearman correlation, 1 = fully:")
     for row in same.itertuples():
         console.print(f"  {row.imputer_a:8} {row.pairing:8} {row.spearman:+.2f}", highlight=False)
-    console.print(comparison.summary(), markup=False, highlight=False)
+    console.print(comparison.verdict(), markup=False, highlight=False)
+    for text in comparison.warnings()["text"]:
+        console.print(f"Beware: {text}", markup=False, highlight=False)
 
 
 @app.command("parts")

@@ -1,131 +1,44 @@
 """The one-call door: a model, images, methods; out comes a Comparison that answers with tables."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import pandas as pd
 import torch
-from numpy.typing import NDArray
 
 from roadworthy import statistics
 from roadworthy.attributions.controls import blurred
 from roadworthy.attributions.maps import Reduce
+from roadworthy.comparison import Comparison
 from roadworthy.datasets import as_dataset
-from roadworthy.errors import InputError
+from roadworthy.errors import InputError, RangeError
 from roadworthy.evaluation import evaluating
 from roadworthy.imputers import NoisyLinear
 from roadworthy.keys import Key
 from roadworthy.parts import part
 from roadworthy.progress import progress_bar
-from roadworthy.removal import FRACTIONS, checked_fractions, removed_at
-from roadworthy.report.page import Picture, Strip, write_page
-from roadworthy.report.tables import short_agreement, short_ranking
+from roadworthy.removal import FRACTIONS, checked_fractions
 from roadworthy.study import (
-    Examples,
     Explained,
-    Shelf,
+    Judged,
     Study,
     as_imputers,
     as_method,
-    explained,
+    joined,
+    joined_ties,
     judge_all,
-    judge_plain,
+    judge_study,
+    judge_until,
     rehearse,
 )
-from roadworthy.types import Dot, Imputer, Scores, Verdict, as_model
+from roadworthy.types import Dot, Scores, Verdict, as_model
 
 CONTROLS = ("random", "edges", "centre", "blurred", "inverted")
 """What methods are measured against; `blurred` and `inverted` are copies of the leading methods."""
 
 _LEADERS = 2
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Every Verdict of a comparison, and the tables that follow from them."""
-
-    verdicts: Mapping[Dot, Verdict]
-    controls: tuple[str, ...]
-    imputers: Mapping[str, Imputer]
-    examples: Examples
-    classes: tuple[str, ...] = ()
-
-    def ranking(self, value: statistics.Value = "accuracy") -> pd.DataFrame:
-        """Method, scores and ranks per order and combined, each with a 95 % interval; best first."""
-        return statistics.ranking(self.verdicts, self.controls, value)
-
-    def curves(self) -> pd.DataFrame:
-        """Method, order, imputer, judge, fraction, accuracy, probability, low, high."""
-        return statistics.curves(self.verdicts)
-
-    def consistency(self, value: statistics.Value = "accuracy") -> pd.DataFrame:
-        """How far the settings (orders, imputers) agree on the ranking of the methods."""
-        return statistics.consistency(self.verdicts, self.controls, value)
-
-    def per_image(self) -> pd.DataFrame:
-        """Every judgement: one row per dot and image."""
-        return statistics.per_image(self.verdicts)
-
-    def report(self, path: str | Path) -> Path:
-        """Write a self-contained HTML page with ranking, curves and pictures."""
-        settings = {(dot.judge, dot.order, dot.imputer) for dot in self.verdicts}
-        several = len(self._methods) > 1 and len(settings) > 1
-        return write_page(
-            Path(path),
-            verdict=self.summary(),
-            ranking=short_ranking(self.ranking()),
-            curves=self.curves(),
-            agreement=short_agreement(self.consistency()) if several else None,
-            controls=self.controls,
-            strips=self._strips(),
-        )
-
-    def summary(self) -> str:
-        """Who won, in a sentence or two."""
-        return statistics.summary(self.verdicts, self.controls)
-
-    @property
-    def _methods(self) -> list[str]:
-        return [name for name in dict.fromkeys(dot.method for dot in self.verdicts) if name not in self.controls]
-
-    def _strips(self, images: int = 4, fractions: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> list[Strip]:
-        """A few images, the leading map, and what is left of them when its most relevant pixels go."""
-        table = self.ranking()
-        leader = table.loc[~table["control"], "method"].iloc[0]
-        scores = self.examples.scores[leader][:images]
-        few = self.examples.batch[:images]
-        ranks = part("orders", "morf").make()(scores, few.ids, Key(0))
-        shown = [fraction for fraction in fractions if any(fraction == dot.fraction for dot in self.verdicts)]
-        filled = {
-            (name, fraction): imputer(few, removed_at(ranks, fraction), Key(0))
-            for name, imputer in self.imputers.items()
-            for fraction in shown
-        }
-        return [
-            Strip(
-                f"image {int(few.ids[row])}, {self._class_name(int(few.labels[row]))}, filled by: {name}",
-                [
-                    Picture("original", few.images[row].numpy()),
-                    Picture(leader, _heat(scores[row])),
-                    *(Picture(f"{fraction:.0%} removed", filled[name, fraction][row].numpy()) for fraction in shown),
-                ],
-            )
-            for row in range(len(few))
-            for name in self.imputers
-        ]
-
-    def _class_name(self, label: int) -> str:
-        return self.classes[label] if label < len(self.classes) else f"class {label}"
-
-    def __str__(self) -> str:
-        return f"{short_ranking(self.ranking()).to_string(index=False)}\n\n{self.summary()}"
-
-    def _repr_html_(self) -> str:
-        return short_ranking(self.ranking()).to_html(index=False, escape=True, border=0)
 
 
 def compare(
@@ -139,6 +52,8 @@ def compare(
     seeds: Sequence[int] = (0,),
     target: Literal["label", "prediction"] = "label",
     controls: Sequence[str] = CONTROLS,
+    until_ranked: float | None = None,
+    margin: float = 0.02,
     reduce: Reduce = "sum",
     map_seed: int = 0,
     map_batch: int = 64,
@@ -155,6 +70,9 @@ def compare(
     `target`: what is explained and whose probability is reported; accuracy is always against the label.
     `batch_size`: images judged at once, for speed; `map_batch`: images explained at once.
     `controls`: ranked beside the methods and marked; () for none.
+    `until_ranked`: take images in growing batches, in an order fixed by the first seed, and stop when every two methods
+    are told apart or their combined scores surely differ by less than `margin`, at this level for all pairs together
+    (docs/statistics.md). Blurred and inverted copies are judged afterwards, on the images that were taken.
     """
     _check_names(methods, orders, seeds, target, controls)
     shares = _above_zero(fractions)
@@ -178,25 +96,59 @@ def compare(
         batch_size=batch_size,
         device=torch.device(device) if device else network.device,
     )
-    copies = min(_LEADERS, len(methods)) if "blurred" in controls else 0
+    stopping = _stopping(study, until_ranked, margin, _copies(controls, orders, len(methods)))
     with (
         evaluating(network, study.device),
         tempfile.TemporaryDirectory(prefix="roadworthy-") as folder,
-        progress_bar("comparing", study.forwards(len(study.methods) + copies), progress) as advance,
+        progress_bar("comparing", None if stopping else _forwards(study, controls, len(methods)), progress) as advance,
     ):
         examples = rehearse(study)
-        plain, targets = judge_plain(study, advance)
-        shelf = Shelf(Path(folder), len(dataset))
-        verdicts = judge_all(study, explained(study, targets, shelf), plain, targets, advance)
+        if stopping:
+            done = judge_until(study, _ranked(stopping), Path(folder), advance)
+        else:
+            done = [judge_study(study, Path(folder), advance)]
+        verdicts = joined([one.verdicts for one in done])
         leaders = _leaders(verdicts, list(methods))
         if "blurred" in controls:
-            verdicts |= judge_all(study, _blurred(study, leaders, shelf), plain, targets, advance)
+            verdicts |= joined([judge_all(one, _blurred(one, leaders), advance) for one in done])
             copied = _blurred_copies({name: examples.scores[name] for name in leaders})
             examples = replace(examples, scores={**examples.scores, **copied})
     if "inverted" in controls and {"morf", "lerf"} <= set(orders):
         verdicts |= _inverted(verdicts, leaders)
-    marked = sorted({dot.method for dot in verdicts} - set(methods))
-    return Comparison(verdicts, tuple(marked), study.imputers, examples, dataset.classes)
+    marked = tuple(sorted({dot.method for dot in verdicts} - set(methods)))
+    return Comparison(
+        verdicts, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset)
+    )
+
+
+def _copies(controls: Sequence[str], orders: Sequence[str], methods: int) -> int:
+    """How many blurred and inverted copies there will be; which methods they copy is not known beforehand."""
+    kinds = [name for name in ("blurred", "inverted") if name in controls]
+    if not {"morf", "lerf"} <= set(orders):
+        kinds = [name for name in kinds if name != "inverted"]
+    return len(kinds) * min(_LEADERS, methods)
+
+
+def _forwards(study: Study, controls: Sequence[str], methods: int) -> int:
+    return study.forwards(len(study.methods) + _copies([name for name in controls if name == "blurred"], (), methods))
+
+
+def _stopping(study: Study, level: float | None, margin: float, copies: int) -> statistics.Stopping | None:
+    """The error is shared by every pair that will ever be compared, copies and imputers included."""
+    if level is None:
+        return None
+    if not 0.5 <= level < 1:
+        raise RangeError(f"until_ranked={level}: give how sure to be, from 0.5 to below 1, such as 0.95")
+    if not margin >= 0:
+        raise RangeError(f"margin={margin}: give a difference of scores, 0 or more, such as 0.02")
+    if len(study.methods) < 2:
+        raise InputError("until_ranked needs at least 2 methods: add a method or a control")
+    contenders = len(study.methods) + copies
+    return statistics.Stopping(level, margin, contenders * (contenders - 1) // 2 * len(study.imputers))
+
+
+def _ranked(stopping: statistics.Stopping) -> Callable[[Mapping[Dot, Verdict]], bool]:
+    return lambda verdicts: not statistics.undecided(statistics.pairs(verdicts, stopping=stopping)).any()
 
 
 def _check_names(
@@ -226,9 +178,9 @@ def _leaders(verdicts: Mapping[Dot, Verdict], asked: Sequence[str]) -> list[str]
     return [name for name in table["method"].drop_duplicates() if name in asked][:_LEADERS]
 
 
-def _blurred(study: Study, leaders: Sequence[str], shelf: Shelf) -> Explained:
-    for rows, block in study.blocks():
-        yield rows, block, _blurred_copies({name: shelf.get(name, rows) for name in leaders})
+def _blurred(judged: Judged, leaders: Sequence[str]) -> Explained:
+    for rows, block in judged.study.blocks():
+        yield rows, block, _blurred_copies({name: judged.shelf.get(name, rows) for name in leaders})
 
 
 def _blurred_copies(scores: Mapping[str, Scores]) -> dict[str, Scores]:
@@ -243,9 +195,3 @@ def _inverted(verdicts: Mapping[Dot, Verdict], leaders: Sequence[str]) -> dict[D
         for dot, one in verdicts.items()
         if dot.method in leaders
     }
-
-
-def _heat(scores: Scores) -> NDArray[np.float32]:
-    """Ranks as grey levels: scores differ too much in scale to be shown as they are. White is most relevant."""
-    order = scores.flatten().argsort().argsort().reshape(1, *scores.shape)
-    return (order / max(1, scores.numel() - 1)).numpy().astype(np.float32)

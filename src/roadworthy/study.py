@@ -1,10 +1,11 @@
 """A study: what was asked of a comparison, checked, rehearsed on a few images, then streamed batch by batch."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 
 from roadworthy.attributions import Maps
 from roadworthy.attributions.maps import Reduce, as_scores
+from roadworthy.datasets.streams import picked
 from roadworthy.errors import InputError
 from roadworthy.evaluation import FixedModel, explain, judge_batch, labelled, predict, verdict
 from roadworthy.imputers import NoisyLinear
 from roadworthy.keys import Key
 from roadworthy.parts import part
 from roadworthy.progress import Advance
+from roadworthy.statistics import Ties
 from roadworthy.types import Attribution, Batch, Dataset, Dot, Imputer, Model, Order, Removal, Scores, Verdict
 
 Explained = Iterator[tuple[slice, Batch, Mapping[str, Scores]]]
@@ -104,37 +107,97 @@ def judge_plain(study: Study, advance: Advance) -> tuple[Verdict, NDArray[np.int
     return plain, plain.predicted if study.explain_prediction else plain.labels
 
 
-def explained(study: Study, targets: NDArray[np.int64], shelf: "Shelf") -> Explained:
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Images that were judged, and what it takes to judge further maps on them."""
+
+    study: Study
+    plain: Verdict
+    targets: NDArray[np.int64]
+    shelf: "Shelf"
+    verdicts: dict[Dot, Verdict] = field(default_factory=dict)
+
+
+def judge_study(study: Study, folder: Path, advance: Advance) -> Judged:
+    """Explain and judge all images of the study; scores wait in `folder` for a second look."""
+    plain, targets = judge_plain(study, advance)
+    judged = Judged(study, plain, targets, Shelf(Path(mkdtemp(dir=folder)), len(study.data)))
+    return replace(judged, verdicts=judge_all(judged, explained(judged), advance))
+
+
+def judge_until(
+    study: Study, enough: Callable[[Mapping[Dot, Verdict]], bool], folder: Path, advance: Advance
+) -> list[Judged]:
+    """Judge images in growing batches until what was found is `enough`, or all are done.
+
+    The order is a permutation by key, so that a data set sorted by class is no trap.
+    """
+    order = Key(study.seeds[0]).fold("until ranked").permutation(0, len(study.data))
+    done: list[Judged] = []
+    for rows in looks(len(order), study.map_batch):
+        piece = replace(study, data=picked(study.data, np.sort(order[rows]).tolist()))
+        done.append(judge_study(piece, folder, advance))
+        if enough(joined([one.verdicts for one in done])):
+            break
+    return done
+
+
+def looks(images: int, first: int, growth: float = 1.5) -> Iterator[slice]:
+    """Consecutive slices after each of which one looks: so many images, then half as many again, and so on.
+
+    >>> [part.stop for part in looks(1000, 64)]
+    [64, 96, 144, 216, 324, 486, 729, 1000]
+    """
+    start, stop = 0, min(first, images)
+    while start < images:
+        yield slice(start, stop)
+        start, stop = stop, min(max(stop + 1, int(stop * growth)), images)
+
+
+def joined(parts: Sequence[Mapping[Dot, Verdict]]) -> dict[Dot, Verdict]:
+    """The Verdicts of several batches as those of one."""
+    return {dot: Verdict.join([part[dot] for part in parts]) for dot in parts[0]}
+
+
+def joined_ties(parts: Sequence[Judged]) -> dict[str, Ties]:
+    return {name: _ties([one for part in parts for one in part.shelf.ties[name]]) for name in parts[0].shelf.ties}
+
+
+def _ties(parts: Sequence[NDArray[np.float64]]) -> Ties:
+    return Ties(*(float(share) for share in np.concatenate(parts).mean(axis=0)))
+
+
+def explained(judged: Judged) -> Explained:
     """Every block with the scores of every method, which are put on the shelf too."""
+    study = judged.study
     for rows, block in study.blocks():
-        asked = replace(block, labels=torch.from_numpy(targets[rows]))
+        asked = replace(block, labels=torch.from_numpy(judged.targets[rows]))
         parts = [
             explain(study.methods, study.model, batch, study.map_key, study.reduce)
             for _, batch in asked.split(study.map_batch)
         ]
         scores = {name: torch.cat([part[name] for part in parts]) for name in study.methods}
-        shelf.put(rows, scores)
+        judged.shelf.put(rows, scores)
         yield rows, block, scores
 
 
-def judge_all(
-    study: Study, explained: Explained, plain: Verdict, targets: NDArray[np.int64], advance: Advance
-) -> dict[Dot, Verdict]:
+def judge_all(judged: Judged, explained: Explained, advance: Advance) -> dict[Dot, Verdict]:
     """A Verdict per dot; fraction 0 is shared by all."""
+    study = judged.study
     parts: dict[Dot, list[Verdict]] = defaultdict(list)
     judge = FixedModel(study.model)
     for rows, block, scores in explained:
-        known = replace(block, labels=torch.from_numpy(plain.labels[rows]))
-        wanted = torch.from_numpy(targets[rows])
+        known = replace(block, labels=torch.from_numpy(judged.plain.labels[rows]))
+        wanted = torch.from_numpy(judged.targets[rows])
         for piece, batch in known.split(study.batch_size):
             for seed, method, order, imputer in product(study.seeds, scores, study.orders, study.imputers):
                 removal = Removal(study.orders[order], study.imputers[imputer])
                 maps, aims = scores[method][piece], wanted[piece]
-                judged = judge_batch(judge, removal, maps, batch, aims, study.fractions, Key(seed), study.device)
-                for fraction, one in zip(study.fractions, judged, strict=True):
+                verdicts = judge_batch(judge, removal, maps, batch, aims, study.fractions, Key(seed), study.device)
+                for fraction, one in zip(study.fractions, verdicts, strict=True):
                     parts[Dot(method, order, imputer, _JUDGE, fraction, seed)].append(one)
                     advance(len(batch))
-    return {dot._replace(fraction=0.0): plain for dot in parts} | {
+    return {dot._replace(fraction=0.0): judged.plain for dot in parts} | {
         dot: Verdict.join(verdicts) for dot, verdicts in parts.items()
     }
 
@@ -145,6 +208,8 @@ class Shelf:
     def __init__(self, folder: Path, images: int):
         self._folder, self._images = folder, images
         self._files: dict[str, NDArray[np.float32]] = {}
+        self.ties: dict[str, list[NDArray[np.float64]]] = defaultdict(list)
+        """per method and image: the share of tied pixels, and whether all are"""
 
     def put(self, rows: slice, scores: Mapping[str, Scores]) -> None:
         for name, values in scores.items():
@@ -153,9 +218,22 @@ class Shelf:
                 shape = (self._images, *values.shape[1:])
                 self._files[name] = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
             self._files[name][rows] = values.numpy()
+            self.ties[name].append(tied(values))
 
     def get(self, name: str, rows: slice) -> Scores:
         return torch.from_numpy(np.array(self._files[name][rows]))
+
+
+def tied(scores: Scores) -> NDArray[np.float64]:
+    """`(n, 2)`: the share of pixels whose score another pixel of the image has too, and 1 where all are equal.
+
+    >>> tied(torch.tensor([[[1.0, 2.0], [3.0, 1.0]], [[5.0, 5.0], [5.0, 5.0]]])).tolist()
+    [[0.5, 0.0], [1.0, 1.0]]
+    """
+    ordered = scores.flatten(1).sort(dim=1).values
+    same = torch.nn.functional.pad(ordered[:, 1:] == ordered[:, :-1], (1, 1))  # with the one before
+    share = (same[:, 1:] | same[:, :-1]).double().mean(dim=1)
+    return torch.stack([share, (ordered[:, 0] == ordered[:, -1]).double()], dim=1).numpy()
 
 
 def as_method(name: str, method: Any, data: Dataset) -> Attribution:

@@ -3,8 +3,9 @@
 from roadworthy.datasets.adapt import as_dataset, first
 from roadworthy.datasets.arrays import Arrays
 from roadworthy.datasets.cifar10 import CIFAR10
+from roadworthy.datasets.digits import Digits
 from roadworthy.datasets.folder import ImageFolder
 from roadworthy.datasets.food101 import Food101
 from roadworthy.datasets.torch_data import TorchData
 
-__all__ = ["CIFAR10", "Arrays", "Food101", "ImageFolder", "TorchData", "as_dataset", "first"]
+__all__ = ["CIFAR10", "Arrays", "Digits", "Food101", "ImageFolder", "TorchData", "as_dataset", "first"]

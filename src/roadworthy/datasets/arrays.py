@@ -1,7 +1,7 @@
 """Images that are already in memory, or in a memory map."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -42,6 +42,10 @@ class Arrays:
     def batches(self, size: int) -> Iterator[Batch]:
         for span in spans(len(self), size):
             yield Batch(self.ids[span].clone(), as_pixels(self.images[span]), self.labels[span].clone())
+
+    def at(self, rows: Sequence[int]) -> Batch:
+        places = torch.tensor(rows)
+        return Batch(self.ids[places], as_pixels(self.images[places.numpy()]), self.labels[places])
 
     def _checked_labels(self, count: int) -> torch.Tensor:
         if self.labels is None:

@@ -1,6 +1,6 @@
 """A folder of pictures: one subfolder per class, or a flat folder of unlabelled pictures."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import final
 
 import torch
 
-from roadworthy.datasets.pictures import SUFFIXES, Frame, picture_batches
+from roadworthy.datasets.pictures import SUFFIXES, Frame, picture_batches, pictures_at
 from roadworthy.errors import DataError
 from roadworthy.types import UNLABELLED, Batch, Ids
 
@@ -42,6 +42,9 @@ class ImageFolder:
 
     def batches(self, size: int) -> Iterator[Batch]:
         return picture_batches(self._entries, self._frame, size)
+
+    def at(self, rows: Sequence[int]) -> Batch:
+        return pictures_at(self._entries, self._frame, rows)
 
     @property
     def _frame(self) -> Frame:

@@ -1,6 +1,6 @@
 """Food-101 in its official layout: meta/SPLIT.txt lists CLASS/ID, the picture is images/CLASS/ID.jpg."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import final
 
 import torch
 
-from roadworthy.datasets.pictures import Frame, picture_batches
+from roadworthy.datasets.pictures import Frame, picture_batches, pictures_at
 from roadworthy.errors import DataError, InputError
 from roadworthy.types import Batch, Ids
 
@@ -43,6 +43,9 @@ class Food101:
 
     def batches(self, size: int) -> Iterator[Batch]:
         return picture_batches(self._entries, self._frame, size)
+
+    def at(self, rows: Sequence[int]) -> Batch:
+        return pictures_at(self._entries, self._frame, rows)
 
     @property
     def _frame(self) -> Frame:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -50,6 +50,12 @@ def picture_batches(entries: Sequence[tuple[Path, int]], frame: Frame, size: int
                 )
         labels = torch.tensor([label for _, label in entries[span]], dtype=torch.int64)
         yield Batch(torch.arange(span.start, span.stop), scaled(np.stack(pictures)), labels)
+
+
+def pictures_at(entries: Sequence[tuple[Path, int]], frame: Frame, rows: Sequence[int]) -> Batch:
+    """The pictures at these places of `entries`, and no others, are read."""
+    (batch,) = picture_batches([entries[row] for row in rows], frame, len(rows))
+    return replace(batch, ids=torch.tensor(rows))
 
 
 def read(path: Path, frame: Frame) -> NDArray[np.uint8]:

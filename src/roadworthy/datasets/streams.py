@@ -1,8 +1,9 @@
 """Cutting streams of batches to size."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import final
+from itertools import pairwise
+from typing import Protocol, final, runtime_checkable
 
 import torch
 
@@ -66,6 +67,60 @@ class First:
             left -= len(batch)
             if left <= 0:
                 return
+
+
+@runtime_checkable
+class RandomAccess(Protocol):
+    """A data set that can read a few images without reading all before them."""
+
+    def at(self, rows: Sequence[int]) -> Batch: ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """The images of `data` at `rows`, which ascend; ids and order are kept."""
+
+    data: Dataset
+    rows: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        ascending = all(a < b for a, b in pairwise(self.rows))
+        if not self.rows or not ascending or self.rows[0] < 0 or self.rows[-1] >= len(self.data):
+            raise RangeError(f"rows to pick: give ascending places from 0 to {len(self.data) - 1}, at least one")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.data.classes
+
+    @property
+    def ids(self) -> Ids:
+        return self.data.ids[list(self.rows)]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        if isinstance(self.data, RandomAccess):
+            source = self.data
+            return (source.at(self.rows[span]) for span in spans(len(self), size))
+        return rechunked(self._streamed(size), size)
+
+    def _streamed(self, size: int) -> Iterator[Batch]:
+        """All images pass by; those wanted are kept, until the last of them."""
+        wanted, start = torch.tensor(self.rows), 0
+        for batch in self.data.batches(size):
+            here = wanted[(wanted >= start) & (wanted < start + len(batch))] - start
+            if len(here):
+                yield batch[here]
+            start += len(batch)
+            if start > self.rows[-1]:
+                return
+
+
+def picked(data: Dataset, rows: Sequence[int]) -> Dataset:
+    """A `First` is looked through, so that what lies beneath can be read at random."""
+    return Picked(data.data if isinstance(data, First) else data, tuple(rows))
 
 
 def _cuts(count: int, size: int, head: int) -> Iterator[slice]:

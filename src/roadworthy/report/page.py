@@ -47,6 +47,7 @@ def write_page(
     path: Path,
     *,
     verdict: str,
+    warnings: Sequence[str],
     ranking: pd.DataFrame,
     curves: pd.DataFrame,
     agreement: pd.DataFrame | None,
@@ -57,6 +58,7 @@ def write_page(
     page = Environment(loader=PackageLoader("roadworthy.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     html = page.get_template("page.html").render(
         verdict=verdict,
+        warnings=warnings,
         ranking=_table(ranking),
         agreement=None if agreement is None else _table(agreement),
         figures=[_figure(curves[curves["imputer"] == name], name, controls) for name in curves["imputer"].unique()],

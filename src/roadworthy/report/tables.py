@@ -1,27 +1,41 @@
 """Tables as people read them."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+
+_GAP = "–"
 
 
 def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
     """The ranking as people read it, narrow enough for a terminal: the leading score with its interval and rank."""
-    lead = next(name for name in ("srg", "morf", "lerf") if name in table)
+    lead = next(name for name in ("srg", "morf", "lerf") if name in table and table[name].notna().any())
     titles = {"srg": "LeRF − MoRF", "morf": "MoRF ↓", "lerf": "LeRF ↑"}
     bounds = [table[f"{lead}{end}"] for end in ("", "_low", "_high")]
     ranks = [table[f"{lead}_rank{end}"] for end in ("", "_low", "_high")]
     short = pd.DataFrame(
         {
-            "rank": [f"{r}" if low == high else f"{r} ({low}–{high})" for r, low, high in zip(*ranks, strict=True)],
+            "rank": [_rank(*one) for one in zip(*ranks, strict=True)],
             "method": table["method"] + np.where(table["control"], " (control)", ""),
-            titles[lead]: [f"{v:.3f} [{low:.3f}, {high:.3f}]" for v, low, high in zip(*bounds, strict=True)],
+            titles[lead]: [_score(*one) for one in zip(*bounds, strict=True)],
         }
     )
     for score in (name for name in ("morf", "lerf") if name in table and name != lead):
-        short[titles[score]] = table[score].map("{:.3f}".format).to_numpy()
+        short[titles[score]] = [_GAP if np.isnan(value) else f"{value:.3f}" for value in table[score]]
     if table["imputer"].nunique() > 1:
         short.insert(0, "filled by", table["imputer"])
     return short
+
+
+def _rank(rank: Any, low: Any, high: Any) -> str:
+    if pd.isna(rank):
+        return _GAP
+    return f"{rank}" if low == high else f"{rank} ({low}–{high})"
+
+
+def _score(value: float, low: float, high: float) -> str:
+    return _GAP if np.isnan(value) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def short_agreement(table: pd.DataFrame) -> pd.DataFrame:
@@ -32,12 +46,19 @@ def short_agreement(table: pd.DataFrame) -> pd.DataFrame:
     def side(end: str) -> pd.Series:
         return table[[f"{field}_{end}" for field in fields]].agg(" · ".join, axis=1)
 
+    measures = {"spearman": "Spearman", "kendall": "Kendall", "alpha": "Krippendorff's alpha"}
+    if (table["runs"] > 1).any():
+        measures |= {"spearman_runs": "Spearman per run", "spearman_runs_error": "± standard error"}
     return pd.DataFrame(
         {
             "setting": side("a"),
             "and": side("b"),
             "compared at equal share": table["pairing"],
-            "Spearman": table["spearman"].map(lambda value: "–" if np.isnan(value) else f"{value:+.2f}"),
+            **{title: table[name].map(_signed) for name, title in measures.items()},
             "fractions": table["fractions"],
         }
     )
+
+
+def _signed(value: float) -> str:
+    return _GAP if np.isnan(value) else f"{value:+.2f}"

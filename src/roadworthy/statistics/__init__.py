@@ -1,0 +1,59 @@
+"""From per-image Verdicts to curves, scores, ranks, tests and agreement, with intervals. Numbers only: no torch here.
+
+curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement
+
+A score is linear in the images (`PAPER` 5): area and srg of a method are means of per-image values, so all methods are
+resampled and compared on the same images.
+"""
+
+from roadworthy.statistics.agreement import kendall, krippendorff, spearman
+from roadworthy.statistics.betting import betting_interval
+from roadworthy.statistics.bootstrap import resampled_means
+from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
+from roadworthy.statistics.contest import Contest, Stopping, contests
+from roadworthy.statistics.curves import Setting, Value, Verdicts, curves, per_image
+from roadworthy.statistics.intervals import LEVEL, mean_interval, share_interval
+from roadworthy.statistics.pairs import COLUMNS as PAIR_COLUMNS
+from roadworthy.statistics.pairs import groups, holm, pairs, undecided
+from roadworthy.statistics.ranking import ranking, scores
+from roadworthy.statistics.scores import SCORES, Block, aopc, area, blocks
+from roadworthy.statistics.summary import summary, winners
+from roadworthy.statistics.warnings import Ties, warnings
+
+__all__ = [
+    "LEVEL",
+    "PAIR_COLUMNS",
+    "SCORES",
+    "Block",
+    "Contest",
+    "Setting",
+    "Stopping",
+    "Ties",
+    "Value",
+    "Verdicts",
+    "aopc",
+    "area",
+    "betting_interval",
+    "blocks",
+    "consistency",
+    "consistency_matrix",
+    "contests",
+    "curves",
+    "groups",
+    "holm",
+    "kendall",
+    "krippendorff",
+    "mean_interval",
+    "overall_alpha",
+    "pairs",
+    "per_image",
+    "ranking",
+    "resampled_means",
+    "scores",
+    "share_interval",
+    "spearman",
+    "summary",
+    "undecided",
+    "warnings",
+    "winners",
+]

@@ -1,0 +1,74 @@
+"""Who won, how sure that is, and what to beware of: the tables in a paragraph."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from roadworthy.statistics.warnings import lead_of
+
+TITLES = {"srg": "LeRF − MoRF", "morf": "MoRF area", "lerf": "LeRF area"}
+
+
+def summary(
+    ranking: pd.DataFrame, pairs: pd.DataFrame, cautions: Sequence[str] = (), stopped: str = "", level: float = 0.95
+) -> str:
+    """One paragraph from the tables of the same verdicts; `stopped` says how an early stop came about."""
+    sentences = winners(ranking, pairs, level) + ([stopped] if stopped else [])
+    return " ".join(sentences + ([f"Beware: {' '.join(cautions)}"] if cautions else []))
+
+
+def winners(ranking: pd.DataFrame, pairs: pd.DataFrame, level: float = 0.95) -> list[str]:
+    """A sentence or two per judge and imputer."""
+    several = ranking["judge"].nunique() > 1
+    found = []
+    for (judge, imputer), block in ranking.groupby(["judge", "imputer"], sort=False):
+        asked = block[~block["control"] & block[lead_of(block)].notna()]
+        if len(asked):
+            met = pairs[(pairs["judge"] == judge) & (pairs["imputer"] == imputer)]
+            place = f"Filled by {imputer}, judged by {judge}" if several else f"Filled by {imputer}"
+            found.append(f"{place}: {_winner(asked, met, level)}")
+    return found
+
+
+def _winner(asked: pd.DataFrame, pairs: pd.DataFrame, level: float) -> str:
+    best, lead = asked.iloc[0], lead_of(asked)
+    name, images = best["method"], f" on {best['images']:,} images"
+    score = f"{TITLES[lead]} {best[lead]:.3f} [{best[f'{lead}_low']:.3f}, {best[f'{lead}_high']:.3f}]"
+    if len(asked) == 1:
+        return f"{name} is the only method{images} ({score})."
+    own = pairs[pairs["method_a"].eq(name) | pairs["method_b"].eq(name)]
+    others = np.where(own["method_a"] == name, own["method_b"], own["method_a"])
+    duels = own.set_index(others).reindex([method for method in asked["method"] if method != name])
+    rivals = duels[~(duels["low"] > 0)]
+    text = f"{name} comes first{images} ({score})"
+    if rivals.empty:
+        return f"{text}, clearly ahead of every other method ({level:.0%} sure of all pairs at once)."
+    return f"{text}; not clearly behind it: {', '.join(rivals.index)}. {_advice(name, rivals.iloc[0])}"
+
+
+def _advice(name: str, rival: pd.Series) -> str:
+    """What it would take to tell the winner from the next."""
+    if rival["tie"]:
+        return f"The two are tied within the margin: {name}, {rival.name}."
+    enough = (
+        f"about {rounded(max(rival['images_needed'], rival['images'] + 1))} images would tell the two apart"
+        if np.isfinite(rival["images_needed"])
+        else "no number of images would tell the two apart"
+    )
+    sure = rival["probability"]
+    return (
+        f"It beats {rival.name} with probability {sure:.0%}; {enough}."
+        if sure == sure
+        else f"Of {rival.name}: {enough}."
+    )
+
+
+def rounded(number: float) -> str:
+    """Two digits are all an estimate from one study is worth.
+
+    >>> rounded(3141.6), rounded(87), rounded(26_543_210)
+    ('3,100', '87', '27,000,000')
+    """
+    digits = max(0, len(str(int(number))) - 2)
+    return f"{round(int(number), -digits):,}"

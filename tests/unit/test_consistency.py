@@ -1,0 +1,170 @@
+"""Agreement of settings, worked out by hand."""
+
+import numpy as np
+import pytest
+
+from roadworthy import statistics
+from roadworthy.errors import InputError
+from verdicts import GOOD, curve_study, study
+
+
+def test_consistency_orients_the_orders_and_pairs_shares():
+    morf = {"a": {0.1: 0.1, 0.9: 0.3}, "b": {0.1: 0.2, 0.9: 0.2}, "c": {0.1: 0.3, 0.9: 0.1}}
+    lerf = {"a": {0.1: 0.9, 0.9: 0.1}, "b": {0.1: 0.8, 0.9: 0.2}, "c": {0.1: 0.7, 0.9: 0.3}}
+    table = statistics.consistency(curve_study({("morf", "linear"): morf, ("lerf", "linear"): lerf}))
+    found = table.set_index("pairing")
+    # At .1 MoRF ranks a b c (low is good), at .9 c b a; LeRF at .1 a b c (high is good), at .9 c b a.
+    # removed with removed: +1 and +1; removed with kept: .1 with .9 and .9 with .1: −1 and −1. Point 0 is left out.
+    for measure in ("spearman", "kendall"):
+        assert found.loc["removed", measure] == pytest.approx(1)
+        assert found.loc["kept", measure] == pytest.approx(-1)
+    # Ranks 1 2 3 and 3 2 1: each value twice; ordinal distance² 4, 4 and 16. Observed: units (1,3) and (3,1), each
+    # counted both ways: 4 · 16 = 64; expected 2·(4·4 + 4·4 + 4·16)/5 = 38.4: alpha = 1 − 64/38.4 = −.6667.
+    assert found.loc["removed", "alpha"] == pytest.approx(1)
+    assert found.loc["kept", "alpha"] == pytest.approx(-2 / 3)
+    assert (table["fractions"] == 2).all()
+    assert (table["methods"] == 3).all()
+
+
+def test_both_conventions_runs_averaged_first_and_per_run():
+    # One fraction, three methods, MoRF against LeRF, two runs.
+    # Run 0: MoRF .1 .2 .3 ranks a b c; LeRF .9 .8 .7 ranks a b c: +1.
+    # Run 1: MoRF .1 .2 .3 ranks a b c; LeRF .5 .6 .9 ranks c b a: −1.
+    # Per run: mean 0, standard error sqrt(2)/sqrt(2) = 1. Averaged first: LeRF .7 .7 .8 ranks c, then a and b tied:
+    # MoRF ranks 1 2 3, LeRF 2.5 2.5 1: covariance −1.5, variances 2 and 1.5: −1.5/sqrt(3) = −.8660.
+    def run(seed, lerf):
+        morf = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}}
+        return curve_study({("morf", "linear"): morf, ("lerf", "linear"): lerf}, judge="retrained", seed=seed)
+
+    dots = run(0, {"a": {0.5: 0.9}, "b": {0.5: 0.8}, "c": {0.5: 0.7}})
+    dots |= run(1, {"a": {0.5: 0.5}, "b": {0.5: 0.6}, "c": {0.5: 0.9}})
+    row = statistics.consistency(dots).set_index("pairing").loc["removed"]
+    assert row["spearman"] == pytest.approx(-0.8660, abs=1e-4)
+    assert row["spearman_runs"] == pytest.approx(0)
+    assert row["spearman_runs_error"] == pytest.approx(1)
+    assert row["runs"] == 2
+    # tau-b, averaged first: pairs a–c and b–c discordant, a–b tied on one side: −2/sqrt(3 · 2) = −.8165.
+    assert row["kendall"] == pytest.approx(-0.8165, abs=1e-4)
+    assert row["kendall_runs"] == pytest.approx(0)
+
+
+def test_runs_that_average_to_the_same_are_tied():
+    # (0 + 0 + .3)/3 and (0 + .1 + .2)/3 differ in their last bit; the methods do not.
+    dots = {}
+    for seed, (a, b) in enumerate(((0.0, 0.0), (0.0, 0.1), (0.3, 0.2))):
+        tied = {"a": {0.5: a}, "b": {0.5: b}}
+        ranked = {"a": {0.5: 0.1}, "b": {0.5: 0.2}}
+        dots |= curve_study({("morf", "linear"): tied, ("morf", "fixed"): ranked}, judge="retrained", seed=seed)
+    assert statistics.consistency(dots)["fractions"].item() == 0
+
+
+def test_point_0_is_left_out_even_where_it_ranks():
+    # Retrained models differ before anything is removed; that ranks models, not maps.
+    one = {"a": {0.0: 0.9, 0.5: 0.1}, "b": {0.0: 0.8, 0.5: 0.2}}
+    other = {"a": {0.0: 0.8, 0.5: 0.1}, "b": {0.0: 0.9, 0.5: 0.2}}
+    row = statistics.consistency(curve_study({("morf", "linear"): one, ("morf", "fixed"): other})).iloc[0]
+    assert (row["fractions"], row["spearman"]) == (1, 1)
+
+
+def test_a_judge_with_one_run_meets_every_run_of_another():
+    morf = {"a": {0.5: 0.1}, "b": {0.5: 0.2}}
+    turned = {"a": {0.5: 0.2}, "b": {0.5: 0.1}}
+    dots = curve_study({("morf", "linear"): morf})
+    dots |= curve_study({("morf", "linear"): morf}, judge="retrained", seed=0)
+    dots |= curve_study({("morf", "linear"): turned}, judge="retrained", seed=1)
+    row = statistics.consistency(dots).iloc[0]
+    assert (row["judge_a"], row["judge_b"], row["runs"]) == ("fixed-model", "retrained", 2)
+    assert row["spearman_runs"] == pytest.approx(0)  # +1 and −1
+    assert np.isnan(row["spearman"])  # averaged, the two methods tie: no ranking
+    assert row["fractions"] == 0
+
+
+def test_all_settings_make_a_table_and_a_square():
+    accuracies = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.4}}
+    settings = {(order, imputer): accuracies for order in ("morf", "lerf") for imputer in ("fixed", "linear", "gain")}
+    dots = curve_study(settings) | curve_study(settings, judge="retrained")
+    table = statistics.consistency(dots)
+    # The paper's 12 settings: 66 pairs, of which 6 · 6 join unlike orders and are listed twice.
+    assert len(table) == 66 + 36
+    square = statistics.consistency_matrix(table, "kendall", "kept")
+    assert square.shape == (12, 12)
+    assert (np.diag(square) == 1).all()
+    assert square.equals(square.T)
+    assert square.loc["fixed-model · morf · fixed", "retrained · morf · gain"] == 1
+    assert square.loc["fixed-model · morf · fixed", "fixed-model · lerf · gain"] == -1
+    assert list(table.columns) == [
+        "judge_a", "order_a", "imputer_a", "judge_b", "order_b", "imputer_b", "pairing", "spearman", "kendall", "alpha",
+        "fractions", "methods", "spearman_runs", "spearman_runs_error", "kendall_runs", "kendall_runs_error",
+        "alpha_runs", "alpha_runs_error", "runs",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="measure='pearson'"):
+        statistics.consistency_matrix(table, "pearson")
+
+
+def test_consistency_leaves_out_controls_and_marks_points_without_a_ranking():
+    one = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "random": {0.5: 0.9}}
+    flat = {"a": {0.5: 0.4}, "b": {0.5: 0.4}, "random": {0.5: 0.1}}
+    table = statistics.consistency(
+        curve_study({("morf", "linear"): one, ("morf", "fixed"): flat}), controls=("random",)
+    )
+    assert table[["spearman", "kendall", "alpha"]].isna().all(axis=None)
+    assert table["fractions"].iloc[0] == 0
+
+
+def test_methods_missing_in_one_setting_are_left_out_and_counted():
+    one = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}}
+    other = {"a": {0.5: 0.3}, "b": {0.5: 0.2}}
+    row = statistics.consistency(curve_study({("morf", "linear"): one, ("morf", "fixed"): other})).iloc[0]
+    assert (row["methods"], row["spearman"]) == (2, -1)
+    alone = {"c": {0.5: 0.3}}
+    row = statistics.consistency(curve_study({("morf", "linear"): one, ("morf", "fixed"): alone})).iloc[0]
+    assert row["methods"] == 1
+    assert np.isnan(row["spearman"])
+
+
+def test_settings_with_other_fractions_are_compared_where_they_meet():
+    one = {"a": {0.1: 0.1, 0.5: 0.1}, "b": {0.1: 0.2, 0.5: 0.2}}
+    other = {"a": {0.5: 0.3}, "b": {0.5: 0.4}}
+    dots = curve_study({("morf", "linear"): one}) | curve_study({("morf", "linear"): other}, judge="retrained")
+    row = statistics.consistency(dots).iloc[0]
+    assert (row["fractions"], row["spearman"]) == (1, 1)
+
+
+def test_consistency_of_one_method_is_an_error():
+    with pytest.raises(InputError, match="at least 2 methods"):
+        statistics.consistency(study(only=GOOD))
+
+
+def test_spearman_shares_ranks_among_ties():
+    # ranks 1 2.5 2.5 4 and 1 2 3 4: covariance 4.5, variances 4.5 and 5: 4.5/sqrt(22.5) = .9487
+    assert statistics.spearman(np.array([1.0, 2, 2, 3]), np.array([1.0, 2, 3, 4])) == pytest.approx(0.948683, abs=1e-6)
+
+
+def test_kendall_counts_tied_pairs_on_one_side_as_neither():
+    # 6 pairs, 5 in the same order, 1 tied on the left: 5/sqrt(5 · 6) = .9129
+    assert statistics.kendall(np.array([1.0, 2, 2, 3]), np.array([1.0, 2, 3, 4])) == pytest.approx(0.9129, abs=1e-4)
+
+
+def test_krippendorffs_alpha_is_his_own_example():
+    # "Computing Krippendorff's Alpha-Reliability" (2011): 4 observers, 12 units, missing data; ordinal alpha .815.
+    nan = np.nan
+    ratings = np.array(
+        [
+            [1, 2, 3, 3, 2, 1, 4, 1, 2, nan, nan, nan],
+            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, nan, 3],
+            [nan, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, nan],
+            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, nan],
+        ]
+    )
+    assert statistics.krippendorff(ratings) == pytest.approx(0.815, abs=5e-4)
+    assert np.isnan(statistics.krippendorff(np.ones((2, 3))))
+
+
+def test_one_alpha_for_all_settings():
+    accuracies = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}}
+    swapped = {"a": {0.5: 0.1}, "b": {0.5: 0.3}, "c": {0.5: 0.2}}
+    agree = curve_study({("morf", "linear"): accuracies, ("morf", "fixed"): accuracies})
+    assert statistics.overall_alpha(agree) == 1
+    # Ranks 1 2 3 and 1 3 2: observed 4 · 4 = 16, expected 38.4 as above: 1 − 16/38.4 = .5833.
+    differ = curve_study({("morf", "linear"): accuracies, ("morf", "fixed"): swapped})
+    assert statistics.overall_alpha(differ) == pytest.approx(0.5833, abs=1e-4)

@@ -1,0 +1,59 @@
+"""Small studies written by hand: Verdicts from tables of hits, shared by the tests of the statistics."""
+
+import numpy as np
+
+from roadworthy.types import Dot, Verdict
+
+FRACTIONS = (0.0, 0.2, 0.4)
+
+GOOD = {"morf": [[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], "lerf": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]]}
+BAD = {"morf": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]], "lerf": [[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]]}
+
+
+def verdict(correct, probability=None, ids=None):
+    """A Verdict whose images are right where `correct` says so."""
+    correct = np.asarray(correct)
+    count = len(correct)
+    return Verdict(
+        ids=np.arange(count) if ids is None else np.asarray(ids),
+        labels=np.ones(count, dtype=np.int64),
+        predicted=correct.astype(np.int64),
+        probability=np.asarray(correct if probability is None else probability, dtype=np.float32),
+    )
+
+
+def study(judge="fixed-model", **methods):
+    """method = {order: three rows of per-image hits}"""
+    return {
+        Dot(method, order, "linear", judge, fraction, 0): verdict(row)
+        for method, orders in methods.items()
+        for order, rows in orders.items()
+        for fraction, row in zip(FRACTIONS, rows, strict=True)
+    }
+
+
+def curve_study(table, judge="fixed-model", seed=0, images=10):
+    """{(order, imputer): {method: {fraction: accuracy}}}, the accuracies exact on so many images."""
+    return {
+        Dot(method, order, imputer, judge, fraction, seed): verdict(np.arange(images) < round(images * accuracy))
+        for (order, imputer), methods in table.items()
+        for method, accuracies in methods.items()
+        for fraction, accuracy in {0.0: 1.0, **accuracies}.items()
+    }
+
+
+def endurance_study(images=400, seed=0, imputer="linear", **methods):
+    """method = (shares removed that an image survives on average in MoRF, and in LeRF); they vary by image."""
+    generator = np.random.default_rng(seed)
+    common = 0.1 * generator.normal(size=images)
+    found = {}
+    for method, ends in methods.items():
+        for order, end in zip(("morf", "lerf"), ends, strict=True):
+            survives = end + common + 0.1 * generator.normal(size=images)
+            for fraction in (0.0, 0.25, 0.5, 0.75):
+                labels = np.arange(images) % 4
+                hit = (survives > fraction) | (fraction == 0)
+                dot = Dot(method.replace("_", " "), order, imputer, "fixed-model", fraction, 0)
+                predicted = np.where(hit, labels, (labels + 1) % 4)
+                found[dot] = Verdict(np.arange(images), labels, predicted, hit.astype(np.float32))
+    return found
