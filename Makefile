@@ -20,6 +20,9 @@ format: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+bench: .venv/ready
+	for bench in imputation comparison attributions statistics lab_book; do $(BIN)/python bench/$$bench.py || exit 1; done
+
 docs: .venv/ready
 	$(BIN)/typer roadworthy.cli utils docs --name roadworthy --title "The command roadworthy" --output docs/cli.md
 

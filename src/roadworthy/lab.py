@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from roadworthy import runner, statistics, work
-from roadworthy.errors import InputError, StoreError
+from roadworthy.errors import InputError, MissingExtra, StoreError
 from roadworthy.executors.local import Local
 from roadworthy.executors.ray import Ray
 from roadworthy.files import write_atomically
@@ -20,6 +20,7 @@ from roadworthy.items import Fingerprints
 from roadworthy.plan import Plan, read_plan
 from roadworthy.progress import Advance, progress_bar
 from roadworthy.store import Store, merge_stores
+from roadworthy.types import Dot, Verdict
 
 console = Console()
 lab = typer.Typer()
@@ -110,6 +111,14 @@ def _work_of(folder: Path) -> tuple[Store, runner.Work]:
     return store, runner.pending(read_plan(folder / "plan.toml"), store, prints)
 
 
+def _verdicts_of(folder: Path) -> tuple[dict[Dot, Verdict], int]:
+    """What a store holds of its plan and how many dots are missing; without a plan (a saved comparison), all."""
+    if not (folder / "plan.toml").exists() and Store(folder).ids("trial"):
+        return Store(folder).verdicts(), 0
+    store, left = _work_of(folder)
+    return runner.verdicts(left, store), len(left.missing_trials)
+
+
 @lab.command("status")
 def status(folder: StorePath) -> None:
     """What is done, pending and failed, and how long the rest will take.
@@ -124,6 +133,9 @@ def status(folder: StorePath) -> None:
     if left.missing and durations:
         seconds = sum(durations.values()) / len(durations) * left.missing
         console.print(f"about {_span(seconds)} of computing left", highlight=False)
+    for row in runner.runtimes(left, store):
+        text = f"{row.judge} · {row.imputer}: {row.seconds:.2f} s per curve ({row.relative:.0%})"
+        console.print(text, markup=False, highlight=False)
     for failure in failures.values():
         console.print(f"failed: {failure['label']}\n{failure['traceback']}", markup=False, highlight=False)
 
@@ -138,17 +150,20 @@ def export(
 
     Example: `roadworthy export runs/cifar10 verdicts.csv`
     """
-    store, left = _work_of(folder)
     writers = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
     if file.suffix not in writers:
         raise InputError(f"{file}: tables are written as {', '.join(writers)}")
-    rows = statistics.per_image(runner.verdicts(left, store))
-    gaps = f"; {len(left.missing_trials):,} dots are missing" if left.missing_trials else ""
+    verdicts, missing = _verdicts_of(folder)
+    rows = statistics.per_image(verdicts)
+    gaps = f"; {missing:,} dots are missing" if missing else ""
     console.print(f"{len(rows):,} rows {'would be' if dry_run else 'are'} in {file}{gaps}", highlight=False)
     if not dry_run:
         options = {"orient": "records"} if file.suffix == ".json" else {"index": False}
         buffer = io.BytesIO()
-        getattr(rows, writers[file.suffix])(buffer, **options)
+        try:
+            getattr(rows, writers[file.suffix])(buffer, **options)
+        except ImportError as error:
+            raise MissingExtra("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
         write_atomically(file, buffer.getvalue())
 
 

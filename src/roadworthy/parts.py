@@ -72,6 +72,7 @@ PARTS: Mapping[str, Mapping[str, Part]] = {
     "datasets": {
         "arrays": Part(datasets.Arrays),
         "cifar10": Part(datasets.CIFAR10),
+        "digits": Part(datasets.Digits),
         "food101": Part(datasets.Food101),
         "folder": Part(datasets.ImageFolder),
     },

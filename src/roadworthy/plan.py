@@ -72,7 +72,7 @@ def read_plan(path: Path | str) -> Plan:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"{path} is no TOML: {error}") from error
     try:
-        return plan_from(tables, path.parent)
+        return plan_from(tables, path.resolve().parent)
     except PlanError as error:
         raise PlanError(f"{path}: {error}") from error
 

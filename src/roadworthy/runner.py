@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import torch
 
 from roadworthy.executors.local import OnDone
 from roadworthy.items import Fingerprints, Item, map_items, trial_items
 from roadworthy.plan import Plan
-from roadworthy.store import Store
+from roadworthy.store import Store, verdict_arrays
 from roadworthy.types import Dot, Verdict
 from roadworthy.work import Done, MapTask, SweepTask, Task, built, fingerprints, groups, perform
 
@@ -148,11 +147,7 @@ def _items_of(work: Work, task: Task, result: Done | str) -> Iterator[tuple[Item
         return
     for fraction in task.fractions:
         dot = Dot(task.method, task.order, task.imputer, task.judge, fraction, task.seed)
-        yield work.trials[dot], _arrays(results[fraction]) if results else {}
-
-
-def _arrays(verdict: Verdict) -> dict[str, Any]:
-    return {name: np.asarray(getattr(verdict, name)) for name in ("ids", "labels", "predicted", "probability")}
+        yield work.trials[dot], verdict_arrays(results[fraction]) if results else {}
 
 
 def provenance(prints: Fingerprints) -> dict[str, Any]:
@@ -174,6 +169,28 @@ def verdicts(work: Work, store: Store) -> dict[Dot, Verdict]:
     """What is there, as dots; gaps are gaps."""
     missing = set(work.missing_trials)
     return {dot: store.read_verdict(item.id) for dot, item in work.trials.items() if dot not in missing}
+
+
+class Runtime(NamedTuple):
+    """The paper's runtime table: what a strategy costs per curve, all its fractions together."""
+
+    judge: str
+    imputer: str
+    seconds: float
+    relative: float
+    """to retraining with fixed fill, or else to the dearest strategy here"""
+
+
+def runtimes(work: Work, store: Store) -> list[Runtime]:
+    durations = store.provenance().get("durations", {})
+    curves: dict[tuple[str, str], dict[Dot, float]] = {}
+    for dot, item in work.trials.items():
+        if item.id in durations:
+            curve = curves.setdefault((dot.judge, dot.imputer), {})
+            curve[dot._replace(fraction=0.0)] = curve.get(dot._replace(fraction=0.0), 0.0) + durations[item.id]
+    means = {strategy: sum(curve.values()) / len(curve) for strategy, curve in curves.items()}
+    base = means.get(("retrained", "fixed"), max(means.values(), default=1.0))
+    return [Runtime(*strategy, seconds, seconds / base) for strategy, seconds in means.items()]
 
 
 class Estimate(NamedTuple):

@@ -28,7 +28,7 @@ from safetensors.numpy import load, save
 from roadworthy.errors import StoreError
 from roadworthy.files import write_atomically
 from roadworthy.items import Item, Kind, canonical
-from roadworthy.types import Verdict
+from roadworthy.types import Dot, Verdict
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -83,6 +83,14 @@ class Store:
 
     def read_verdict(self, id: str) -> Verdict:
         return Verdict(**self.read("trial", id)[1])
+
+    def verdicts(self) -> dict[Dot, Verdict]:
+        """All trials by what they are called, for a store without a plan."""
+        found = {}
+        for id in sorted(self.ids("trial")):
+            header, arrays = self.read("trial", id)
+            found[Dot(**header["label"])] = Verdict(**arrays)
+        return found
 
     def set_aside(self, path: Path) -> Path:
         """Move a file that cannot be trusted where no one reads it."""
@@ -145,6 +153,22 @@ class Store:
             over.set()
             beat.join()
             lock.unlink(missing_ok=True)
+
+
+def save_verdicts(verdicts: Mapping[Dot, Verdict], root: Path) -> None:
+    """A store without a plan: each trial is named by its dot and by what was judged, the plain Verdict of its model."""
+    store = Store(root)
+    if store.ids("trial"):
+        raise StoreError(f"{root} holds trials already: save into a new folder")
+    with store.locked():
+        for dot, verdict in verdicts.items():
+            plain = verdicts[dot._replace(fraction=0.0)]
+            spec = {**dot._asdict(), "subject": _sum(verdict_arrays(plain))}
+            store.write(Item("trial", spec, dot._asdict()), verdict_arrays(verdict))
+
+
+def verdict_arrays(verdict: Verdict) -> dict[str, NDArray[Any]]:
+    return {name: np.asarray(getattr(verdict, name)) for name in ("ids", "labels", "predicted", "probability")}
 
 
 def merge_stores(sources: Sequence[Store], into: Store, dry_run: bool = False) -> int:

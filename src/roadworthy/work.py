@@ -1,5 +1,6 @@
 """What a worker does: build a plan's parts, compute maps, judge sweeps. It returns arrays and writes nothing."""
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -167,8 +168,19 @@ def build_model(plan: Plan) -> Normalised:
     norm = {key: options.pop(key) for key in ("mean", "std") if key in options}
     name, weights, factory = options.pop("name"), options.pop("weights", None), options.pop("factory", None)
     maker = factory or PARTS["models"][name].make
-    network = _named("model", lambda: load(maker, weights, **options))
+    with _importable(plan.folder):
+        network = _named("model", lambda: load(maker, weights, **options))
     return network if isinstance(network, Normalised) and not norm else Normalised(network, **norm)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """A factory in a file beside the plan is found, wherever the worker runs."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def build_method(spec: Spec) -> Attribution:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from roadworthy.demo import digits
+from roadworthy.datasets import Digits
 
 
 def test_the_demo_prints_a_ranking_and_writes_a_page(tmp_path):
@@ -25,6 +25,6 @@ def test_the_demo_prints_a_ranking_and_writes_a_page(tmp_path):
 
 
 def test_train_and_test_digits_do_not_overlap():
-    train, test = digits()
+    train, test = Digits("train"), Digits("test")
     assert (len(train), len(test)) == (4000, 1000)
     assert not set(train.ids.tolist()) & set(test.ids.tolist())

@@ -2,19 +2,23 @@
 
 import os
 import random
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import worlds
 from PIL import Image
 from safetensors.torch import save_file
+
+import worlds
 
 CLASSES = ("north-west", "north-east", "south-west", "south-east")
 
@@ -187,7 +191,7 @@ def test_a_failing_item_is_recorded_and_the_rest_goes_on(project):
 
 def test_status_export_and_merge_tell_what_is_there(project, unbroken):
     assert "done 648  pending 0  failed 0" in roadworthy(project, "status", "unbroken").stdout
-    for suffix in ("csv", "json"):
+    for suffix in ("csv", "json", "parquet"):
         roadworthy(project, "export", "unbroken", f"table.{suffix}")
     lines = (project / "table.csv").read_text().splitlines()
     assert len(lines) == 1 + 640 * 24  # a row per dot and image
@@ -203,3 +207,55 @@ def test_a_plan_is_checked_with_its_cost(project):
     told = roadworthy(project, "plan", "check", "plan.toml").stdout
     assert "8 maps, 640 dots, 0 trainings, on 24 images" in told
     assert "for the dots" in told
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """Two Ray nodes on loopback addresses of their own, ended by their process ids."""
+    pytest.importorskip("ray", reason="the Ray executor is an extra: pip install 'roadworthy[ray]'")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--num-cpus", "1", "--block"]
+    nodes = []
+    with (tmp_path / "ray.log").open("wb") as log, free_port() as port:
+        for words in (
+            ["--head", "--node-ip-address", "127.0.0.2", "--port", str(port), "--include-dashboard=false"],
+            ["--address", f"127.0.0.2:{port}", "--node-ip-address", "127.0.0.3"],
+        ):
+            nodes.append(subprocess.Popen([*start, *words], stdout=log, stderr=log, start_new_session=True))
+            wait_for(lambda: (tmp_path / "ray.log").read_text().count("block forever") == len(nodes))
+    try:
+        yield f"127.0.0.2:{port}"
+    finally:
+        for node in reversed(nodes):
+            os.killpg(node.pid, signal.SIGTERM)
+        for node in nodes:
+            node.wait(timeout=60)
+
+
+@contextmanager
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.2", 0))
+        port = probe.getsockname()[1]
+    yield port
+
+
+def wait_for(condition, seconds=90):
+    deadline = time.time() + seconds
+    while not condition():
+        assert time.time() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_ray_on_two_nodes_gives_the_same_bytes_though_a_worker_is_killed(project, unbroken, cluster):
+    process = subprocess.Popen(
+        command("run", "plan.toml", "--store", "ray", "--executor", "ray", "--address", cluster), cwd=project
+    )
+    wait_for(lambda: len(stamps(project / "ray")) >= 12 or process.poll() is not None)
+    workers = subprocess.run(["pgrep", "-f", "ray::attempt"], capture_output=True, text=True).stdout.split()
+    assert workers
+    os.kill(int(workers[0]), signal.SIGKILL)
+    assert process.wait(timeout=200) == 0
+    assert contents(project, "ray") == unbroken

@@ -41,7 +41,9 @@ def test_a_minimal_plan_has_sensible_defaults():
 def test_the_product_of_the_axes_is_the_work():
     read = plan(evaluation={"imputers": ["fixed", "linear"], "fractions": [0.5], "seeds": [0, 1], "blurred": ["IG"]})
     dots = [dot for dot, _ in trial_items(read, PRINTS)]
-    assert len(dots) == len(set(dots)) == 5 * 2 * 2 * 1 * 2 * 2  # maps, orders, imputers, judges, seeds, fractions 0, .5
+    assert (
+        len(dots) == len(set(dots)) == 5 * 2 * 2 * 1 * 2 * 2
+    )  # maps, orders, imputers, judges, seeds, fractions 0, .5
     assert "IG blurred" in map_items(read, PRINTS)
 
 
@@ -101,6 +103,8 @@ def test_missing_sections_and_files_are_named(tmp_path):
         read_plan(tmp_path / "broken.toml")
 
 
-@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "plans").glob("*.toml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "plans").glob("*.toml")), ids=lambda path: path.name
+)
 def test_the_ready_plans_are_right(path):
     assert read_plan(path).counts()["dots"] > 0

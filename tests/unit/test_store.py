@@ -11,6 +11,8 @@ import time
 import numpy as np
 import pytest
 
+import roadworthy as rw
+import worlds
 from roadworthy import store as store_module
 from roadworthy.errors import StoreError
 from roadworthy.items import Item
@@ -111,7 +113,9 @@ def test_two_runs_at_once_are_refused_with_the_owners_name(store):
 
 def test_a_dead_owners_lock_is_taken_over(store):
     store.root.mkdir()
-    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
+    dead = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    )
     owner = {"host": store_module.socket.gethostname(), "pid": int(dead.stdout)}
     (store.root / "lock").write_text(json.dumps(owner))
     with store.locked():
@@ -157,3 +161,15 @@ def test_merging_copies_what_is_missing_and_refuses_what_is_corrupt(tmp_path):
         merge_stores([first], Store(tmp_path / "d"))
     with pytest.raises(StoreError, match="no such folder"):
         merge_stores([Store(tmp_path / "nowhere")], both)
+
+
+def test_a_comparison_is_saved_as_a_store_and_read_back(tmp_path):
+    world = worlds.quadrants(n=8)
+    comparison = rw.compare(world.model, (world.images, world.labels), {"truth": world.truth}, fractions=(0.5,))
+    comparison.save(tmp_path / "run")
+    found = Store(tmp_path / "run").verdicts()
+    assert found.keys() == comparison.verdicts.keys()
+    for dot, verdict in found.items():
+        assert np.array_equal(verdict.probability, comparison.verdicts[dot].probability)
+    with pytest.raises(StoreError, match="holds trials already"):
+        comparison.save(tmp_path / "run")

@@ -20,7 +20,7 @@ class Ray:
         ray = _imported()
         started = not ray.is_initialized()
         if started:
-            ray.init(address=self.address, log_to_driver=False, include_dashboard=False)
+            ray.init(address=self.address, log_to_driver=False, logging_level="WARNING")
         try:
             _drain(ray, iter(tasks), on_done)
         finally:

@@ -1,0 +1,88 @@
+"""A whole `compare` with ready maps against the bare forward passes of as many images, in one run; and its memory.
+
+python bench/comparison.py            # time
+python bench/comparison.py memory     # peak memory for 10,000 images of 32 × 32
+"""
+
+import resource
+import sys
+from time import perf_counter
+
+import torch
+
+import roadworthy as rw
+from roadworthy.imputers import linear
+from roadworthy.keys import Key
+from roadworthy.models import cifar_resnet, resnet18
+
+
+def bare(model: torch.nn.Module, images: torch.Tensor, batch: int, passes: int) -> float:
+    """Seconds of `passes` forward passes over all images."""
+    with torch.no_grad():
+        model(images[:batch])
+        start = perf_counter()
+        for _ in range(passes):
+            for piece in images.split(batch):
+                model(piece)
+        return perf_counter() - start
+
+
+class Timed:
+    """An imputer that knows how long it took."""
+
+    def __init__(self) -> None:
+        self.imputer, self.seconds, self.images = rw.NoisyLinear(), 0.0, 0
+
+    def __call__(self, batch, removed, key):
+        start = perf_counter()
+        filled = self.imputer(batch, removed, key)
+        self.seconds += perf_counter() - start
+        self.images += len(batch)
+        return filled
+
+
+def time_of(name: str, model: torch.nn.Module, count: int, size: int, batch: int, kind: str) -> None:
+    images = Key(0).uniform(range(count), (3, size, size))
+    field = Key(1).normal(range(count), (size, size))
+    maps = field if kind == "scatter" else rw.attributions.controls.blurred(field, size / 10)
+    model = rw.Normalised(model).eval()
+    rw.impute(rw.NoisyLinear(), images[:1], maps[:1] > 0)  # compile, or load
+    options = {"fractions": (0.1, 0.3, 0.5, 0.7, 0.9), "controls": (), "batch_size": batch, "progress": False}
+    timed = Timed()
+    start = perf_counter()
+    rw.compare(model, (images, torch.zeros(count).long()), {"maps": maps}, imputer={"linear": timed}, **options)
+    whole = perf_counter() - start
+    passes = 1 + 2 * 5  # plain, and five fractions in two orders
+    plain = bare(model, images, batch, passes)
+    per_image = plain / passes / count
+    share = timed.seconds / timed.images / per_image
+    print(
+        f"{name:12} {kind:8} {size:5} {1e3 * per_image:10.2f} {1e3 * timed.seconds / timed.images:9.3f} {share:7.1%} {whole / plain:8.2f}"
+    )
+
+
+def memory() -> None:
+    count = 10_000
+    images = Key(0).uniform(range(count), (3, 32, 32))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    rw.compare(
+        cifar_resnet(), (images, torch.zeros(count).long()), {"random-like": "random"}, fractions=(0.5,),
+        controls=("random", "blurred", "inverted"), progress=False,
+    )  # fmt: skip
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"peak memory for 10,000 images: {peak:.2f} GB, {before:.2f} GB of it before the comparison")
+
+
+def main() -> None:
+    if sys.argv[1:] == ["memory"]:
+        memory()
+        return
+    print(f"{torch.get_num_threads()} threads; solver {linear.NoisyLinear().solve.__module__}")
+    print(f"{'model':12} {'maps':8} {'size':>5} {'forward ms':>10} {'fill ms':>9} {'share':>7} {'compare':>8}")
+    for kind in ("scatter", "blobs"):
+        time_of("ResNet-20", cifar_resnet(), 256, 32, 64, kind)
+        time_of("ResNet-18", resnet18(), 16, 224, 16, kind)
+
+
+if __name__ == "__main__":
+    main()
