@@ -1,0 +1,145 @@
+"""Noisy Linear's fill, side by side in one run: the peers' method, our direct solver and multigrid.
+
+    PYTHONPATH=tests python bench/imputation.py
+
+Milliseconds per image and fraction (three channels), best of several runs; ratios are over a whole sweep of fractions.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+from scipy.sparse import csc_matrix, lil_matrix
+from scipy.sparse.linalg import spsolve
+
+from roadworthy.imputers import direct, multigrid, multigrid_torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from references import literal_fill
+
+WEIGHTS = (1 / 6, 1 / 12)
+FRACTIONS = (0.1, 0.3, 0.5, 0.7, 0.9)
+Fill = Callable[[NDArray[np.float32], NDArray[np.bool_]], object]
+"""images (n, c, h, w) and removed (n, h, w) ► anything"""
+
+
+def neighbours_fill(image: NDArray[np.float32], removed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The fastest form that peers have: lil_matrix filled neighbour by neighbour with index arrays, then spsolve."""
+    height, width = removed.shape
+    rows, columns = np.nonzero(removed)
+    number = np.cumsum(removed).reshape(removed.shape) - 1
+    matrix, right = lil_matrix((len(rows), len(rows))), np.zeros((len(rows), len(image)))
+    total = np.zeros(len(rows))
+    for down in (-1, 0, 1):
+        for across in (-1, 0, 1):
+            weight = WEIGHTS[abs(down) + abs(across) - 1] if down or across else 0.0
+            i, j = rows + down, columns + across
+            here = np.flatnonzero((weight > 0) & (i >= 0) & (i < height) & (j >= 0) & (j < width))
+            total[here] += weight
+            gone = removed[i[here], j[here]]
+            unknown, known = here[gone], here[~gone]
+            matrix[unknown, number[i[unknown], j[unknown]]] = -weight
+            right[known] += weight * image[:, i[known], j[known]].T
+    matrix[np.arange(len(rows)), np.arange(len(rows))] = total
+    filled = image.astype(np.float64)
+    filled[:, removed] = spsolve(csc_matrix(matrix), right).reshape(len(rows), -1).T
+    return filled
+
+
+def one_by_one(fill: Callable[..., object], images: NDArray[np.float32], removed: NDArray[np.bool_]) -> None:
+    for image, hole in zip(images, removed, strict=True):
+        fill(image, hole)
+
+
+def batched(solve: Callable[..., object], images: NDArray[np.float32], removed: NDArray[np.bool_]) -> None:
+    solve(torch.from_numpy(images), torch.from_numpy(removed), WEIGHTS)
+
+
+METHODS: dict[str, tuple[Fill, int, int]] = {
+    # name: how, images of 32 × 32, images of 224 × 224
+    "literal": (partial(one_by_one, literal_fill), 1, 1),
+    "neighbours": (partial(one_by_one, neighbours_fill), 2, 1),
+    "direct": (partial(batched, direct.solve), 4, 1),
+    "multigrid": (partial(batched, multigrid.solve), 256, 8),
+    "multigrid_torch": (partial(batched, multigrid_torch.solve), 64, 2),
+}
+
+
+def noisy_scores(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    """What gradient methods give: grains of a pixel or two on a faint object."""
+    grains = gaussian_filter(rng.standard_normal((size, size)), 0.7)
+    haze = gaussian_filter(rng.standard_normal((size, size)), size / 8)
+    return grains / grains.std() + 0.7 * haze / haze.std()
+
+
+def smooth_scores(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    """What CAMs give: a few blobs."""
+    return gaussian_filter(rng.standard_normal((size, size)), size / 10)
+
+
+def removed_at(scores: NDArray[np.float64], fraction: float) -> NDArray[np.bool_]:
+    ranks = np.argsort(np.argsort(-scores, axis=None)).reshape(scores.shape)
+    return ranks < int(fraction * scores.size + 0.5)
+
+
+def pictures(rng: np.random.Generator, count: int, size: int) -> NDArray[np.float32]:
+    layers = [gaussian_filter(rng.standard_normal((count, 3, size, size)), (0, 0, s, s)) * s for s in (0.5, 2, 6)]
+    images = np.sum(layers, axis=0)
+    return ((images - images.min()) / np.ptp(images)).astype(np.float32)
+
+
+def milliseconds(fill: Fill, images: NDArray[np.float32], removed: NDArray[np.bool_], repeats: int) -> float:
+    best = np.inf
+    for _ in range(repeats):
+        start = perf_counter()
+        fill(images, removed)
+        best = min(best, perf_counter() - start)
+    return 1e3 * best / len(images)
+
+
+def table(size: int, scores: Callable[..., NDArray[np.float64]]) -> None:
+    rng = np.random.default_rng(0)
+    images, maps = pictures(rng, 16, size), [scores(rng, size) for _ in range(16)]
+    sums = {}
+    for name, (fill, *counts) in METHODS.items():
+        count = counts[size > 100]
+        row = []
+        for fraction in FRACTIONS:
+            removed = np.stack([removed_at(maps[i % 16], fraction) for i in range(count)])
+            repeats = 5 if count > 4 else 1
+            row.append(milliseconds(fill, images[np.arange(count) % 16], removed, repeats))
+        sums[name] = sum(row)
+        cells = " ".join(f"{value:9.3f}" for value in row)
+        ratio = " ".join(f"{sums[peer] / sums[name]:8.1f}" for peer in ("literal", "neighbours") if peer in sums)
+        print(f"{size:4d}  {scores.__name__:14s} {name:16s} {cells}   {sums[name] / len(row):9.3f}  {ratio}")
+
+
+def growth() -> None:
+    rng = np.random.default_rng(0)
+    print("\n size   ms per image   ns per pixel      (multigrid, one image, 50 % removed, noisy scores)")
+    for size in (32, 64, 128, 256, 512, 1024, 2048):
+        image, removed = pictures(rng, 1, size), removed_at(noisy_scores(rng, size), 0.5)[None]
+        time = milliseconds(METHODS["multigrid"][0], image, removed, 5 if size < 1000 else 2)
+        print(f"{size:5d} {time:12.3f} {1e6 * time / size**2:12.1f}")
+
+
+def main() -> None:
+    print(f"{torch.get_num_threads()} threads; milliseconds per image; ratios to literal and to neighbours")
+    print(
+        "size  scores         method           " + " ".join(f"{f:9.1f}" for f in FRACTIONS) + "        mean     ratios"
+    )
+    batched(multigrid.solve, np.zeros((1, 1, 8, 8), np.float32), np.eye(8, dtype=bool)[None])  # compile, or load
+    for size in (32, 224):
+        for scores in (noisy_scores, smooth_scores):
+            table(size, scores)
+    growth()
+
+
+if __name__ == "__main__":
+    main()
