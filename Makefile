@@ -21,7 +21,7 @@ format: .venv/ready
 	$(BIN)/ruff check --fix .
 
 bench: .venv/ready
-	for bench in imputation comparison attributions statistics lab_book; do $(BIN)/python bench/$$bench.py || exit 1; done
+	$(BIN)/python bench/report.py
 
 docs: .venv/ready
 	$(BIN)/typer roadworthy.cli utils docs --name roadworthy --title "The command roadworthy" --output docs/cli.md
@@ -29,6 +29,7 @@ docs: .venv/ready
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -c "from roadworthy.imputers.multigrid import compile_now; compile_now()"
 	touch $@
 
 clean:

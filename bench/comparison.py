@@ -55,10 +55,9 @@ def time_of(name: str, model: torch.nn.Module, count: int, size: int, batch: int
     passes = 1 + 2 * 5  # plain, and five fractions in two orders
     plain = bare(model, images, batch, passes)
     per_image = plain / passes / count
-    share = timed.seconds / timed.images / per_image
-    print(
-        f"{name:12} {kind:8} {size:5} {1e3 * per_image:10.2f} {1e3 * timed.seconds / timed.images:9.3f} {share:7.1%} {whole / plain:8.2f}"
-    )
+    fill = timed.seconds / timed.images
+    cells = f"{1e3 * per_image:10.2f} {1e3 * fill:9.3f} {fill / per_image:7.1%} {whole / plain:8.2f}"
+    print(f"{name:12} {kind:8} {size:5} {cells}")
 
 
 def memory() -> None:

@@ -1,13 +1,15 @@
 """Noisy Linear's fill, side by side in one run: the peers' method, our direct solver and multigrid.
 
-    PYTHONPATH=tests python bench/imputation.py
+    python bench/imputation.py          (real attribution maps where ROADWORTHY_DATA names the data)
 
 Milliseconds per image and fraction (three channels), best of several runs; ratios are over a whole sweep of fractions.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 
@@ -17,8 +19,13 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.sparse import csc_matrix, lil_matrix
 from scipy.sparse.linalg import spsolve
+from torch.nn.functional import interpolate
 
+from roadworthy.attributions import IntegratedGradients
+from roadworthy.datasets import CIFAR10
 from roadworthy.imputers import direct, multigrid, multigrid_torch
+from roadworthy.keys import Key
+from roadworthy.models import resnet20_cifar10
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from references import literal_fill
@@ -83,6 +90,15 @@ def smooth_scores(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
     return gaussian_filter(rng.standard_normal((size, size)), size / 10)
 
 
+def ig_scores(size: int) -> list[NDArray[np.float64]]:
+    """Real maps: Integrated Gradients of a ResNet-20 on the first CIFAR-10 test images, enlarged where needed."""
+    root = Path(os.environ["ROADWORTHY_DATA"])
+    model = resnet20_cifar10(root / "weights" / "resnet20_cifar10.safetensors")
+    batch = next(CIFAR10(root).batches(16))
+    maps = IntegratedGradients(8)(model, batch, Key(0))[:, None]
+    return list(interpolate(maps, size=(size, size), mode="bilinear")[:, 0].double().numpy())
+
+
 def removed_at(scores: NDArray[np.float64], fraction: float) -> NDArray[np.bool_]:
     ranks = np.argsort(np.argsort(-scores, axis=None)).reshape(scores.shape)
     return ranks < int(fraction * scores.size + 0.5)
@@ -103,9 +119,10 @@ def milliseconds(fill: Fill, images: NDArray[np.float32], removed: NDArray[np.bo
     return 1e3 * best / len(images)
 
 
-def table(size: int, scores: Callable[..., NDArray[np.float64]]) -> None:
+def table(size: int, kind: str) -> None:
     rng = np.random.default_rng(0)
-    images, maps = pictures(rng, 16, size), [scores(rng, size) for _ in range(16)]
+    images = pictures(rng, 16, size)
+    maps = ig_scores(size) if kind == "IG maps" else [SCORES[kind](rng, size) for _ in range(16)]
     sums = {}
     for name, (fill, *counts) in METHODS.items():
         count = counts[size > 100]
@@ -117,7 +134,21 @@ def table(size: int, scores: Callable[..., NDArray[np.float64]]) -> None:
         sums[name] = sum(row)
         cells = " ".join(f"{value:9.3f}" for value in row)
         ratio = " ".join(f"{sums[peer] / sums[name]:8.1f}" for peer in ("literal", "neighbours") if peer in sums)
-        print(f"{size:4d}  {scores.__name__:14s} {name:16s} {cells}   {sums[name] / len(row):9.3f}  {ratio}")
+        print(f"{size:4d}  {kind:14s} {name:16s} {cells}   {sums[name] / len(row):9.3f}  {ratio}")
+
+
+SCORES = {"grains": noisy_scores, "blobs": smooth_scores}
+
+
+def peers() -> None:
+    """Peers' own functions need torchvision, which does not import beside every torch: said, not fatal."""
+    for name in ("quantus", "pytorch_grad_cam"):
+        try:
+            import_module(name)
+        except Exception as error:  # whatever a broken install raises
+            print(f"{name}: missing ({type(error).__name__}: {error}); its method is the row 'neighbours' or 'literal'")
+        else:
+            print(f"{name}: importable; its method is the row 'neighbours' or 'literal'")
 
 
 def growth() -> None:
@@ -136,8 +167,9 @@ def main() -> None:
     )
     batched(multigrid.solve, np.zeros((1, 1, 8, 8), np.float32), np.eye(8, dtype=bool)[None])  # compile, or load
     for size in (32, 224):
-        for scores in (noisy_scores, smooth_scores):
-            table(size, scores)
+        for kind in ("IG maps" if "ROADWORTHY_DATA" in os.environ else "grains", "blobs"):
+            table(size, kind)
+    peers()
     growth()
 
 

@@ -496,21 +496,28 @@ def _restrict(space: Space, depth: int) -> None:
 
 @_compiled
 def _interpolate(space: Space, depth: int) -> None:
-    """Add P·work of the next level to guess, two rows of nodes at a time stretched into `rows`."""
-    work, guess, inverse, rows = space.work, space.guess, space.inverse, space.rows
+    """Add P·work of the next level to guess; its rows are first stretched into a buffer that is idle by now."""
+    work, guess, inverse, wide = space.work, space.guess, space.inverse, space.half.east
     height, width, start = _shape(space, depth)
-    _, width_from, start_from = _shape(space, depth + 1)
-    for i in range(height):
-        near, far = _U8(i // 2 % 2 * (width + 4)), _U8((i + 1) // 2 % 2 * (width + 4))
-        if i == 0 or i % 2 == 1:
-            node = _U8(start_from + ((i + 1) // 2 + 1) * (width_from + 1) + 1)
-            for j in range(_U8(width_from)):
-                rows[far + _U2 * j] = work[node + j]
-                rows[far + _U2 * j + _U1] = _HALF * (work[node + j] + work[node + j + _U1])
-        k = _U8(start + (i + 1) * (width + 1) + 1)
+    nodes, width_from, start_from = _shape(space, depth + 1)
+    s = _U8(width + 1)
+    for i in range(nodes):
+        k, out = _U8(start_from + (i + 1) * (width_from + 1) + 1), _U8(i * (width + 2))
+        for j in range(_U8(width_from)):
+            wide[out + _U2 * j] = work[k + j]
+            wide[out + _U2 * j + _U1] = _HALF * (work[k + j] + work[k + j + _U1])
+    for i in range(0, height, 2):
+        k, near, far = (
+            _U8(start + (i + 1) * (width + 1) + 1),
+            _U8(i // 2 * (width + 2)),
+            _U8((i // 2 + 1) * (width + 2)),
+        )
         for j in range(_U8(width)):
-            value = _HALF * (rows[near + j] + rows[far + j])
-            guess[k + j] += value if inverse[k + j] > 0 else _ZERO
+            guess[k + j] += wide[near + j] if inverse[k + j] > 0 else _ZERO
+        if i + 1 < height:
+            for j in range(_U8(width)):
+                value = _HALF * (wide[near + j] + wide[far + j])
+                guess[k + s + j] += value if inverse[k + s + j] > 0 else _ZERO
 
 
 @_compiled
@@ -594,13 +601,13 @@ def _converge(space: Space, ratio: float, tolerance: float, limit: int) -> tuple
     error is estimated likewise, with some safety.
     """
     steps, size = space.steps, len(space.fill)
-    before, estimate = 1.0, np.inf
+    before, estimate, largest = 1.0, np.inf, np.inf
     for turn in range(limit):
-        product, largest = _cycle(space, ratio), _largest(space.work, size)
-        if largest == 0:
+        product = _cycle(space, ratio)
+        if product == 0:
             return turn, 0.0
         if turn > 0:
-            rate = smallest_ritz(steps, turn)
+            rate, largest = smallest_ritz(steps, turn), _largest(space.work, size)
             estimate = largest * SAFETY * max((1 - rate) / rate, FLOOR)
             if estimate <= tolerance:
                 _add(space.fill, _ONE, space.work, space)
