@@ -94,7 +94,7 @@ def compare(
         map_key=Key(map_seed).fold("maps"),
         map_batch=map_batch,
         batch_size=batch_size,
-        device=torch.device(device) if device else network.device,
+        device=_device(device) if device else network.device,
     )
     stopping = _stopping(study, until_ranked, margin, _copies(controls, orders, len(methods)))
     with (
@@ -151,9 +151,23 @@ def _ranked(stopping: statistics.Stopping) -> Callable[[Mapping[Dot, Verdict]], 
     return lambda verdicts: not statistics.undecided(statistics.pairs(verdicts, stopping=stopping)).any()
 
 
+def _device(name: torch.device | str) -> torch.device:
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device={name!r} cannot be used here ({error}): leave it out, or give 'cpu'") from error
+
+
 def _check_names(
     methods: Mapping[str, Any], orders: Sequence[str], seeds: Sequence[int], target: str, controls: Sequence[str]
 ) -> None:
+    if not isinstance(methods, Mapping):
+        raise InputError(
+            f"methods is a {type(methods).__name__}: give names, {{'IG': rw.attributions.IntegratedGradients()}}"
+        )
+    for key, value in (("orders", orders), ("controls", controls), ("seeds", seeds)):
+        if isinstance(value, str | int):
+            raise InputError(f"{key}={value!r}: give several, as in {key}=({value!r},)")
     if not methods or not orders or not seeds:
         raise InputError("methods, orders and seeds must each hold at least one entry")
     if target not in ("label", "prediction"):

@@ -1,6 +1,6 @@
 """What a comparison answers: tables, a paragraph, a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -23,7 +23,7 @@ from roadworthy.types import Dot, Imputer, Scores, Verdict
 Value = statistics.Value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Every Verdict of a comparison, and the tables that follow from them. Columns: docs/statistics.md."""
 
@@ -38,6 +38,10 @@ class Comparison:
     """the rule, where images were taken until the methods were ranked"""
     available: int = 0
     """images that the data set holds, where not all were taken"""
+
+    def __repr__(self) -> str:
+        methods, dots = len({dot.method for dot in self.verdicts}), len(self.verdicts)
+        return f"<Comparison of {methods} methods, {dots} dots; print it for the ranking>"
 
     def ranking(self, value: Value = "accuracy") -> pd.DataFrame:
         """Method, scores and ranks per order and combined, each with a 95 % interval; best first."""
@@ -144,13 +148,14 @@ class Comparison:
         text += f"{self.stopping.margin:g}, at {self.stopping.level:.0%} for all pairs at once"
         return f"{text}; still open: {left} of {len(met)} pairs." if left else f"{text}."
 
-    def _strips(self, images: int = 4, fractions: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> list[Strip]:
+    def _strips(self, images: int = 4, pictures: int = 5) -> list[Strip]:
         """A few images, the leading map, and what is left of them when its most relevant pixels go."""
         leader = self._ranking.loc[~self._ranking["control"], "method"].iloc[0]
         scores = self.examples.scores[leader][:images]
         few = self.examples.batch[:images]
         ranks = part("orders", "morf").make()(scores, few.ids, Key(0))
-        shown = [fraction for fraction in fractions if any(fraction == dot.fraction for dot in self.verdicts)]
+        fractions = sorted({dot.fraction for dot in self.verdicts if dot.fraction > 0})
+        shown = [fractions[round(k)] for k in np.linspace(0, len(fractions) - 1, min(pictures, len(fractions)))]
         filled = {
             (name, fraction): imputer(few, removed_at(ranks, fraction), Key(0))
             for name, imputer in self.imputers.items()

@@ -92,7 +92,14 @@ def explain(
             done[name] = part.finish(computed(part.source), there) if derived else part(model, there, key)
         return done[name]
 
-    return {name: as_scores(name, computed(part), batch.ids, batch.images, reduce) for name, part in methods.items()}
+    scores = {}
+    for name, part in methods.items():
+        try:
+            scores[name] = as_scores(name, computed(part), batch.ids, batch.images, reduce)
+        except Exception as error:
+            error.add_note(f"while computing the maps of {name!r}, called as method(model, batch, key)")
+            raise
+    return scores
 
 
 def judge_batch(

@@ -92,7 +92,15 @@ def _run_shown(read: Plan, path: Path, store: Store, doer: Local | Ray) -> runne
         def on_start(work: runner.Work, complaints: list[str]) -> None:
             for complaint in complaints:
                 console.print(f"warning: {complaint}", markup=False, highlight=False)
-            write_atomically(store.root / "plan.toml", path.read_bytes())
+            kept = store.root / "plan.toml"
+            if kept.exists() and kept.read_bytes() != path.read_bytes():
+                console.print(
+                    f"warning: {store.root} was filled by another plan; status and export follow this one from now on. "
+                    "The other's results stay: run that plan again to see them",
+                    markup=False,
+                    highlight=False,
+                )
+            write_atomically(kept, path.read_bytes())
             advance.append(stack.enter_context(progress_bar("items", work.missing)))
 
         return runner.run(read, store, doer, lambda event: advance[0](1), on_start)

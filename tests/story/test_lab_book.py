@@ -158,6 +158,17 @@ def test_a_dying_worker_costs_nothing_but_its_item_in_hand(project, unbroken):
     assert contents(project, "orphaned") == unbroken
 
 
+def test_workers_do_not_outlive_a_killed_driver(project):
+    process = subprocess.Popen(command("run", "plan.toml", "--store", "driverless", "--jobs", "2"), cwd=project)
+    while process.poll() is None and not stamps(project / "driverless"):
+        time.sleep(0.01)
+    workers = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+    assert workers
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), seconds=30)
+
+
 def test_changed_weights_are_new_work_and_corrupt_files_are_done_again(project, unbroken):
     run(project, "changed", "--jobs", "1")
     victim = next((project / "changed" / "trials").iterdir())

@@ -1,5 +1,6 @@
 """The door: what it accepts, what it answers, and what it refuses before long work starts."""
 
+import captum.attr
 import numpy as np
 import pytest
 import torch
@@ -229,3 +230,35 @@ def test_removed_and_impute_are_the_smallest_calls(world):
     assert torch.equal(filled[:, 0][~gone], world.images[:, 0][~gone])
     with pytest.raises(rw.errors.RangeError):
         rw.removed(world.truth, 1.5)
+
+
+def test_arguments_of_the_wrong_kind_come_with_the_right_one(world):
+    refused(rw.errors.InputError, "methods is a list", world, ["ig"])
+    refused(rw.errors.InputError, r"orders='morf': give several, as in orders=\('morf',\)", world, orders="morf")
+    refused(rw.errors.InputError, "controls='random'", world, controls="random")
+    refused(rw.errors.InputError, "seeds=3", world, seeds=3)
+    refused(rw.errors.InputError, "device='cuda:77'", world, device="cuda:77")
+    refused(rw.errors.ShapeError, "mine returned a NoneType", world, {"mine": lambda model, batch, key: None})
+    with pytest.raises(rw.errors.InputError, match="cannot explain noisy inputs"):
+        rw.attributions.smoothgrad("ig", samples=2, sigma=0.1)
+    with pytest.raises(rw.errors.InputError, match="init="):
+        rw.attributions.Captum(captum.attr.LayerGradCam)
+
+
+def test_an_error_in_a_users_method_says_which_one(world):
+    def broken(model, batch, key):
+        raise KeyError("oops")
+
+    with pytest.raises(KeyError) as caught:
+        rw.compare(world.model, (world.images, world.labels), {"mine": broken}, **FAST)
+    assert "while computing the maps of 'mine'" in caught.value.__notes__[0]
+
+
+def test_pictures_are_of_the_fractions_that_were_judged(world, tmp_path):
+    comparison = rw.compare(
+        world.model, (world.images, world.labels), {"t": world.truth}, fractions=(0.2, 0.6), controls=()
+    )
+    page = comparison.report(tmp_path / "page.html").read_text()
+    assert "20% removed" in page
+    assert "60% removed" in page
+    assert len(repr(comparison)) < 100

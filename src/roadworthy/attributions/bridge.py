@@ -1,5 +1,6 @@
 """Any other Captum method, by its class."""
 
+from inspect import signature
 from typing import Any, final
 
 from torch import Tensor
@@ -24,6 +25,10 @@ class Captum:
     ) -> None:
         if not hasattr(method, "attribute"):
             raise InputError(f"{method!r} has no attribute(): give a class of captum.attr")
+        if "layer" in signature(method).parameters and "layer" not in (init or {}):
+            raise InputError(
+                f'{method.__name__} explains a layer: Captum({method.__name__}, init={{"layer": net.layer4}})'
+            )
         self.method, self.reduce, self.init, self.options = method, reduce, init or {}, options
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:

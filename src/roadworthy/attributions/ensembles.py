@@ -12,7 +12,7 @@ from torch import Tensor
 
 from roadworthy.attributions.gradients import GradientBased
 from roadworthy.attributions.maps import Reduce, reduced
-from roadworthy.errors import RangeError
+from roadworthy.errors import InputError, RangeError
 from roadworthy.keys import Key
 from roadworthy.types import Batch, Model, Scores
 
@@ -34,6 +34,11 @@ class NoisySamples:
     sigma: float
 
     def __post_init__(self) -> None:
+        if not hasattr(self.base, "maps"):
+            raise InputError(
+                f"base {self.base!r} cannot explain noisy inputs: give IntegratedGradients(), GuidedBackprop(), "
+                "Gradient() or an object with maps(network, inputs, targets)"
+            )
         if self.samples < 1 or self.sigma < 0:
             raise RangeError(f"samples={self.samples}, sigma={self.sigma}: give at least 1 sample and a sigma >= 0")
 

@@ -40,6 +40,10 @@ def reduced(maps: Tensor, rule: Reduce) -> Scores:
 
 def as_scores(name: str, maps: Any, ids: Ids, images: Images, reduce: Reduce = "sum") -> Scores:
     """Check the maps that `name` gave for these images, and bring them to one finite score per pixel, on the CPU."""
+    if not isinstance(maps, Tensor | np.ndarray):
+        raise ShapeError(
+            f"{name} returned a {type(maps).__name__}: return a tensor of scores, one per pixel, (n, h, w)"
+        )
     maps = torch.as_tensor(maps).detach().cpu()
     if maps.ndim not in (3, 4) or len(maps) != len(images) or maps.shape[1:-2] not in ((), (1,), images.shape[1:2]):
         raise ShapeError(

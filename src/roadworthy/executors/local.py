@@ -1,7 +1,10 @@
 """Work in this process, or in several processes of this machine."""
 
 import multiprocessing
+import os
 import signal
+import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -46,7 +49,8 @@ def _in_processes(tasks: Iterable[Task], on_done: OnDone, jobs: int) -> None:
     tries: dict[int, int] = {}
     again: list[Task] = []
     while True:
-        pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_ctrl_c)
+        spawn = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_serve, initargs=(os.getpid(),))
         running: dict[Future[Done | str], Task] = {}
         try:
             if _drain(pool, waiting, again, running, on_done, jobs):
@@ -83,9 +87,16 @@ def _drain(
             on_done(running.pop(future), result)
 
 
-def _leave_ctrl_c() -> None:
-    """The driver answers Ctrl-C and ends its workers; they need not hear it."""
+def _serve(driver: int) -> None:
+    """A worker leaves Ctrl-C to its driver, which ends it; if the driver itself is killed, the worker goes too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_outlive_not, args=(driver,), daemon=True).start()
+
+
+def _outlive_not(driver: int) -> None:
+    while os.getppid() == driver:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _end(pool: ProcessPoolExecutor) -> None:

@@ -74,7 +74,7 @@ class Space(NamedTuple):
     known: Flat
     fill: Flat
     direction: Flat
-    rows: Flat
+    row: Flat
     bottom: Exact
     """The inverse of the coarsest matrix."""
     deepest: NDArray[np.int64]
@@ -132,7 +132,7 @@ def make_space(height: int, width: int, limit: int) -> Space:
         known=links.east[:pixels],
         fill=links.south[:pixels],
         direction=links.southeast[:pixels],
-        rows=flat(2 * width + 16),
+        row=flat(width + 4),
         bottom=np.zeros((levels[-1][0] * levels[-1][1],) * 2),
         deepest=np.zeros(1, np.int64),
         steps=np.zeros((2, limit)),
@@ -481,7 +481,7 @@ def _step(space: Space, depth: int) -> None:
 @_compiled
 def _restrict(space: Space, depth: int) -> None:
     """Pᵀ·work: a node gathers itself, half of its direct and a quarter of its diagonal neighbours."""
-    work, residual, row = space.work, space.residual, space.rows
+    work, residual, row = space.work, space.residual, space.row
     _, width, start = _shape(space, depth)
     height_to, width_to, start_to = _shape(space, depth + 1)
     s = _U8(width + 1)

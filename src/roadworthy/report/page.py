@@ -22,6 +22,8 @@ from roadworthy.files import write_atomically
 # Okabe-Ito: eight colours that the colour-blind tell apart; line styles take over beyond that.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#000000")
 _STYLES = ("-", "--", "-.", ":")
+_DASHES = ("--", ":", "-.", (0, (1, 3)), (0, (8, 2)))
+"""of controls, in light grey, then in dark"""
 _TITLES = {
     "morf": "MoRF: most relevant removed first (low is good)",
     "lerf": "LeRF: least relevant first (high is good)",
@@ -96,7 +98,7 @@ def _draw(panel: Axes, curves: pd.DataFrame, controls: Sequence[str]) -> None:
         control = method in controls
         number = list(controls).index(method) if control else methods.index(method)
         look: dict[str, Any] = (
-            {"color": "#999999", "linestyle": ("--", ":", "-.", (0, (1, 3)), (0, (5, 1)))[number % 5], "linewidth": 1.1}
+            {"color": ("#999999", "#6b6b6b")[number // 5 % 2], "linestyle": _DASHES[number % 5], "linewidth": 1.1}
             if control
             else {"color": _COLOURS[number % 8], "linestyle": _STYLES[number // 8 % 4], "linewidth": 1.8}
         )
