@@ -20,6 +20,7 @@ BENCHES = {
         "attributions.py",
         *filter(None, [os.environ.get("ROADWORTHY_DATA")]),
     ],
+    "Retraining with linear against fixed fill": ["retraining.py"],
     "Statistics": ["statistics.py"],
     "The lab book": ["lab_book.py"],
 }

@@ -8,11 +8,11 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src" / "roadworthy"
 
 FLOORS = [
-    ["errors", "keys", "types", "files", "training"],
+    ["errors", "keys", "types", "files", "checkpoints", "training"],
     ["attributions", "orders", "imputers", "datasets", "models"],
-    ["removal", "evaluation", "retraining", "leakage"],
+    ["removal", "evaluation", "schooling", "retraining", "leakage"],
     ["statistics"],
-    ["parts", "plan", "items", "store", "work", "executors", "runner"],
+    ["parts", "plan", "items", "store", "building", "work", "executors", "runner"],
     ["progress", "report", "study", "comparison", "calls", "compare", "demo", "lab", "cli", "__main__"],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""

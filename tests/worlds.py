@@ -59,6 +59,34 @@ def quadrants(n: int = 64, size: int = 12, channels: int = 3) -> World:
     return World(Quadrants(), images, labels, truth)
 
 
+class Sides(nn.Module):
+    """The class is the side that is brighter."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        half = images.shape[-1] // 2
+        return 40 * torch.stack([images[..., :half].mean(dim=(1, 2, 3)), images[..., half:].mean(dim=(1, 2, 3))], dim=1)
+
+
+def sides(n: int = 64, start: int = 0, size: int = 12) -> World:
+    """A bright block left or right on a dim, tilted plane with a breath of noise: its place is the class.
+
+    The truth is the block, 30 of 144 pixels. Without it nothing tells the class but the hole that it leaves. The mean
+    of all images is brighter than any plane, so that a hole of that colour shows; a plane is harmonic, so that a linear
+    fill continues it, and with noise of the same 0.01 the hole is gone.
+    """
+    ids, key = range(start, start + n), Key(4).fold("sides")
+    down, right = torch.meshgrid(torch.linspace(-1, 1, size), torch.linspace(-1, 1, size), indexing="ij")
+    tilt = key.fold("tilt").uniform(ids, (2, 1, 1)) * 0.1 - 0.05
+    plane = 0.2 + tilt[:, 0] * down + tilt[:, 1] * right + 0.01 * key.fold("noise").normal(ids, (size, size))
+    labels = torch.arange(n) % 2
+    places = key.fold("place").uniform(ids, (2,)) * torch.tensor([size - 5.0, size / 2 - 5])
+    truth = torch.zeros(n, size, size)
+    for row, (label, (top, left)) in enumerate(zip(labels.tolist(), places.long().tolist(), strict=True)):
+        left += label * size // 2
+        truth[row, top : top + 6, left : left + 5] = 1
+    return World(Sides(), torch.where(truth == 1, 0.9, plane)[:, None], labels, truth)
+
+
 def ramp(height: int, width: int) -> Tensor:
     """A plane: every inner pixel is exactly the weighted mean of its 8 neighbours."""
     down, right = torch.meshgrid(torch.linspace(0, 0.6, height), torch.linspace(0, 0.4, width), indexing="ij")

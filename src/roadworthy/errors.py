@@ -6,6 +6,7 @@ RoadworthyError
 │   ├── RangeError               a number lies where it must not
 │   └── EverythingRemoved        no kept pixel is left to fill from
 ├── ModelError (ValueError)      the model answers something that is no classification
+│   └── TrainingFailed           a training diverged or became non-finite; the message holds its dot
 ├── WeightsError (ValueError)    weights do not fit the model
 ├── DataError (OSError)          a data file is missing, truncated or not what it claims to be
 ├── SolverError (ArithmeticError) a linear system was not solved to the promised accuracy
@@ -39,6 +40,10 @@ class EverythingRemoved(InputError):
 
 
 class ModelError(RoadworthyError, ValueError):
+    pass
+
+
+class TrainingFailed(ModelError):
     pass
 
 
@@ -76,3 +81,11 @@ class UpsampledMaps(UserWarning):
 
 class NotGuided(UserWarning):
     """Guided Backprop met activations that it cannot guide; there it is the plain gradient."""
+
+
+class SameStart(UserWarning):
+    """A factory gives the same weights under every seed: trained ones, perhaps, where fresh ones are meant."""
+
+
+class TrainTestOverlap(UserWarning):
+    """Images are in the train split and in the test split: what is learned by heart looks like understanding."""

@@ -7,7 +7,7 @@ their paths: changed data or weights are new work, another folder is not.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -15,14 +15,15 @@ import torch
 from roadworthy.plan import LOCATIONS, Plan, Spec
 from roadworthy.types import Dataset, Dot, Normalised
 
-Kind = Literal["map", "trial"]
+Kind = Literal["map", "trial", "model"]
 
 
 class Fingerprints(NamedTuple):
-    """Hashes of the images with their labels and ids, and of the model's weights."""
+    """Hashes of the images with their labels and ids, of the model's weights, and of the train images if any."""
 
     data: str
     model: str
+    train: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class Trial:
     attribution: Spec
     order: str
     imputer: Spec
-    judge: str
+    judge: str | Spec
     fraction: float
     seed: int
     batch: int
@@ -68,17 +69,57 @@ def map_items(plan: Plan, prints: Fingerprints) -> dict[str, Item]:
     return {name: Item("map", {**common, "attribution": spec}, {"method": name}) for name, spec in plan.maps.items()}
 
 
+def train_map_items(plan: Plan, prints: Fingerprints) -> dict[str, Item]:
+    """method to the item of its map of the train split, where models are retrained on it"""
+    if not plan.retrains or plan.train is None:
+        return {}
+    items = map_items(replace(plan, data=plan.train), prints._replace(data=prints.train))
+    return {name: replace(item, label={**item.label, "split": "train"}) for name, item in items.items()}
+
+
+def model_items(plan: Plan, prints: Fingerprints) -> dict[tuple[str, int], Item]:
+    """(imputer, seed) to the item of the model that is tuned with random masks"""
+    common = {"model": _subject(plan, prints)["model"], "threads": plan.threads, **_training(plan, prints)}
+    return {
+        (imputer, seed): Item(
+            "model",
+            {**common, "imputer": plan.imputers[imputer], "seed": seed},
+            {"judge": "mask-tuned", "imputer": imputer, "seed": seed},
+        )
+        for imputer, seed in plan.tunings()
+    }
+
+
 def trial_items(plan: Plan, prints: Fingerprints) -> Iterator[tuple[Dot, Item]]:
-    subject, maps = _subject(plan, prints), plan.maps
+    """Without removal a retrained model depends on no method, order or imputer: those dots share one item."""
+    subject, maps, judges = _subject(plan, prints), plan.maps, _judges(plan, prints)
     map_setting = {"map_seed": plan.map_seed, "map_batch": plan.map_batch}
     for method, order, imputer, judge, seed in plan.sweeps():
         for fraction in plan.fractions:
             trial = Trial(
                 **subject, attribution={**maps[method], **map_setting}, order=order, imputer=plan.imputers[imputer],
-                judge=judge, fraction=fraction, seed=seed, batch=plan.batch, threads=plan.threads,
+                judge=judges[judge], fraction=fraction, seed=seed, batch=plan.batch, threads=plan.threads,
             )  # fmt: skip
+            if judge == "retrained" and fraction == 0:
+                trial = replace(trial, attribution={}, order="", imputer={})
             dot = Dot(method, order, imputer, judge, fraction, seed)
             yield dot, Item("trial", asdict(trial), dot._asdict())
+
+
+def _judges(plan: Plan, prints: Fingerprints) -> dict[str, str | Spec]:
+    """A judge that trains is told by all it trains with."""
+    training = _training(plan, prints)
+    return {
+        "fixed-model": "fixed-model",
+        "retrained": {"name": "retrained", **training, "network": _placeless(plan.network or {})},
+        "mask-tuned": {"name": "mask-tuned", **training},
+    }
+
+
+def _training(plan: Plan, prints: Fingerprints) -> dict[str, Any]:
+    if plan.train is None or plan.recipe is None:
+        return {}
+    return {"train": {**_placeless(plan.train), "fingerprint": prints.train}, "recipe": asdict(plan.recipe)}
 
 
 def _subject(plan: Plan, prints: Fingerprints) -> dict[str, Spec]:

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from roadworthy import runner, statistics, work
+from roadworthy import runner, statistics
+from roadworthy.building import built
 from roadworthy.errors import InputError, MissingExtra, StoreError
 from roadworthy.executors.local import Local
 from roadworthy.executors.ray import Ray
@@ -44,11 +45,13 @@ def check(plan: PlanPath) -> None:
     Example: `roadworthy plan check plans/cifar10.toml`
     """
     read = read_plan(plan)
-    images = len(work.built(read).data)
+    images = len(built(read).data)
     counts = ", ".join(f"{count:,} {name}" for name, count in read.counts().items())
     console.print(f"{plan}: {counts}, on {images:,} images", markup=False, highlight=False)
     cost = runner.estimate(read)
     console.print(f"about {_span(cost.maps)} for the maps and {_span(cost.trials)} for the dots", highlight=False)
+    if cost.trainings:
+        console.print(f"about {_span(cost.trainings)} for the trainings", highlight=False)
     console.print(f"on one job of {read.threads} thread(s)", highlight=False)
 
 

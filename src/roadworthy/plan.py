@@ -6,8 +6,9 @@ A plan is read from TOML, checked whole, and never touches data. Paths in it are
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from roadworthy.errors import PlanError, RoadworthyError
 from roadworthy.parts import part
 from roadworthy.removal import FRACTIONS, checked_fractions
+from roadworthy.retraining import RECIPES
+from roadworthy.training import Recipe
 
 Spec = Mapping[str, Any]
 """A part's `name` and its options: strings, numbers, lists and tables only."""
@@ -23,6 +26,20 @@ LOCATIONS = ("root", "weights", "path")
 """Options that say where something lies. What lies there is told by its fingerprint, so they belong to no id."""
 
 CONTROLS = ("random", "edges", "centre")
+
+JUDGES = ("fixed-model", "retrained", "mask-tuned")
+TRAINED = ("retrained", "mask-tuned")
+"""judges that need train images and a recipe"""
+
+Setting = tuple[str, str, str]
+"""order, imputer, judge"""
+
+STRATEGIES: Mapping[str, tuple[Setting, ...]] = {
+    "ROAD": (("morf", "linear", "fixed-model"), ("lerf", "linear", "fixed-model")),
+    "ROAR": (("morf", "fixed", "retrained"),),
+    "KAR": (("lerf", "fixed", "retrained"),),
+}
+"""Settings that have a name in the literature."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +55,13 @@ class Plan:
     judges: tuple[str, ...] = ("fixed-model",)
     fractions: tuple[float, ...] = FRACTIONS
     seeds: tuple[int, ...] = (0,)
+    strategies: tuple[str, ...] = ()
+    """settings by name, instead of the product of orders, imputers and judges"""
+    train: Spec | None = None
+    """the train split, for judges that train"""
+    recipe: Recipe | None = None
+    network: Spec | None = None
+    """what is trained from scratch; the model's own architecture if not given"""
     map_seed: int = 0
     map_batch: int = 64
     batch: int = 64
@@ -54,13 +78,35 @@ class Plan:
             **{f"{name} blurred": {"name": "blurred", "of": self.methods[name]} for name in self.blurred},
         }
 
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        if self.strategies:
+            return tuple(dict.fromkeys(setting for name in self.strategies for setting in STRATEGIES[name]))
+        return tuple(product(self.orders, self.imputers, self.judges))
+
+    @property
+    def retrains(self) -> bool:
+        return any(judge == "retrained" for _, _, judge in self.settings)
+
     def sweeps(self) -> Iterator[tuple[str, str, str, str, int]]:
         """(method, order, imputer, judge, seed): all that a curve is drawn from."""
-        return product(self.maps, self.orders, self.imputers, self.judges, self.seeds)
+        for method, setting, seed in product(self.maps, self.settings, self.seeds):
+            yield method, *setting, seed
+
+    def tunings(self) -> tuple[tuple[str, int], ...]:
+        """(imputer, seed) of each model that is tuned with random masks."""
+        imputers = dict.fromkeys(imputer for _, imputer, judge in self.settings if judge == "mask-tuned")
+        return tuple(product(imputers, self.seeds))
 
     def counts(self) -> dict[str, int]:
-        """How much work the plan means."""
-        return {"maps": len(self.maps), "dots": len(list(self.sweeps())) * len(self.fractions), "trainings": 0}
+        """How much work the plan means. Without removal nothing depends on the method: one training per seed."""
+        sweeps = list(self.sweeps())
+        retrained = sum(judge == "retrained" for _, _, _, judge, _ in sweeps) * (len(self.fractions) - 1)
+        return {
+            "maps": len(self.maps) * (2 if self.retrains else 1),
+            "dots": len(sweeps) * len(self.fractions),
+            "trainings": retrained + (len(self.seeds) if self.retrains else 0) + len(self.tunings()),
+        }
 
 
 def read_plan(path: Path | str) -> Plan:
@@ -81,7 +127,9 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
     "data": (),
     "model": (),
     "methods": (),
-    "evaluation": ("orders", "imputers", "judges", "fractions", "seeds", "controls", "blurred"),
+    "evaluation": ("orders", "imputers", "judges", "strategies", "fractions", "seeds", "controls", "blurred"),
+    "train": (),
+    "recipe": ("name", "model", *(one.name for one in fields(Recipe))),
     "run": ("map_seed", "map_batch", "batch", "threads"),
 }
 
@@ -97,7 +145,7 @@ def plan_from(tables: Mapping[str, Any], folder: Path = Path()) -> Plan:
     options: dict[str, Any] = {}
     if "fractions" in evaluation:
         options["fractions"] = _fractions(evaluation["fractions"])
-    for key in ("orders", "judges", "controls", "blurred"):
+    for key in ("orders", "judges", "strategies", "controls", "blurred"):
         if key in evaluation:
             options[key] = _names(f"evaluation.{key}", evaluation[key], _known(key, methods))
     if "seeds" in evaluation:
@@ -107,10 +155,68 @@ def plan_from(tables: Mapping[str, Any], folder: Path = Path()) -> Plan:
     if "imputers" in evaluation:
         options["imputers"] = _imputers(evaluation["imputers"])
     options |= {key: _whole(f"run.{key}", value, least=0 if key == "map_seed" else 1) for key, value in run.items()}
-    plan = Plan(data=_data(tables["data"]), model=_model(tables["model"]), methods=methods, folder=folder, **options)
+    data, model = _data("data", tables["data"]), _model("model", tables["model"])
+    plan = Plan(data=data, model=model, methods=methods, folder=folder, **_strategic(options))
     if clash := set(plan.methods) & {*plan.controls, *(f"{name} blurred" for name in plan.blurred)}:
         raise PlanError(f"methods.{clash.pop()}: a control has that name; rename the method")
-    return plan
+    return _with_training(plan, tables)
+
+
+def _strategic(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Strategies say what the axes are; both at once would contradict each other."""
+    if "strategies" not in options:
+        return dict(options)
+    if not options["strategies"]:
+        raise PlanError("evaluation.strategies = []: give a list with at least one entry")
+    if given := [key for key in ("orders", "imputers", "judges") if key in options]:
+        raise PlanError(f"evaluation.{given[0]}: the strategies say that already; leave one of the two out")
+    settings = [setting for name in options["strategies"] for setting in STRATEGIES[name]]
+    orders, imputers, judges = (tuple(dict.fromkeys(axis)) for axis in zip(*settings, strict=True))
+    return {**options, "orders": orders, "imputers": {name: {"name": name} for name in imputers}, "judges": judges}
+
+
+def _with_training(plan: Plan, tables: Mapping[str, Any]) -> Plan:
+    """The sections of the judges that train: needed by them, and by nobody else."""
+    trained = [judge for judge in plan.judges if judge in TRAINED]
+    for name in ("train", "recipe"):
+        if not trained and name in tables:
+            raise PlanError(f'[{name}]: no judge trains here; add judges = ["retrained"] to [evaluation]')
+        if trained and not isinstance(tables.get(name), dict):
+            raise PlanError(f"[{name}] is missing: the judge {trained[0]!r} needs it; see docs/retraining.md")
+    if not trained:
+        return plan
+    table = dict(_section(tables, "recipe"))
+    network = table.pop("model", None)
+    recipe = _recipe(table)
+    if recipe.select == "best-on-test" and "mask-tuned" in trained:
+        raise PlanError("recipe.select = 'best-on-test': a mask-tuned model judges all dots, so it cannot be chosen so")
+    return replace(
+        plan,
+        train=_train(plan.data, tables["train"]),
+        recipe=recipe,
+        network=None if network is None else _model("recipe.model", network),
+    )
+
+
+def _train(data: Spec, table: Mapping[str, Any]) -> Spec:
+    """The options of [data] but for what [train] says; split = "train" where the data set has splits."""
+    if "name" in table:
+        return _data("train", table)
+    has_splits = "split" in signature(part("datasets", data["name"]).make).parameters
+    base = {key: value for key, value in data.items() if key != "images"}
+    return _data("train", {**base, **({"split": "train"} if has_splits else {}), **table})
+
+
+def _recipe(table: Mapping[str, Any]) -> Recipe:
+    """A named recipe with some of its fields changed, or all by its fields."""
+    options: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    name = options.pop("name", None)
+    if name is not None:
+        _names("recipe.name", [name], tuple(RECIPES))
+    try:
+        return replace(RECIPES[name], **options) if name else Recipe(**options)
+    except (RoadworthyError, TypeError) as error:
+        raise PlanError(f"recipe: {error}") from error
 
 
 def _section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -129,17 +235,17 @@ def _check_keys(prefix: str, table: Mapping[str, Any], known: Sequence[str]) -> 
             raise PlanError(f"{prefix}{key}: no such key; {hint}There are: {', '.join(known)}")
 
 
-def _data(table: Mapping[str, Any]) -> Spec:
-    spec = _spec("data", "datasets", table, free=("images",))
+def _data(key: str, table: Mapping[str, Any]) -> Spec:
+    spec = _spec(key, "datasets", table, free=("images",))
     if "images" in spec:
-        _whole("data.images", spec["images"])
+        _whole(f"{key}.images", spec["images"])
     return spec
 
 
-def _model(table: Mapping[str, Any]) -> Spec:
+def _model(key: str, table: Mapping[str, Any]) -> Spec:
     if "factory" in table:
         return {**table, "name": "load"}
-    return _spec("model", "models", table, free=("weights", "mean", "std"))
+    return _spec(key, "models", table, free=("weights", "mean", "std"))
 
 
 def _spec(key: str, family: str, value: Any, free: Sequence[str] = ()) -> Spec:
@@ -169,9 +275,8 @@ def _imputers(value: Any) -> dict[str, Spec]:
 
 
 def _known(key: str, methods: Mapping[str, Spec]) -> Sequence[str]:
-    return {"orders": ("morf", "lerf"), "judges": ("fixed-model",), "controls": CONTROLS, "blurred": tuple(methods)}[
-        key
-    ]
+    known = {"orders": ("morf", "lerf"), "judges": JUDGES, "strategies": tuple(STRATEGIES), "controls": CONTROLS}
+    return {**known, "blurred": tuple(methods)}[key]
 
 
 def _names(key: str, value: Any, known: Sequence[str]) -> tuple[str, ...]:

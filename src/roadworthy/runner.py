@@ -4,18 +4,29 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from roadworthy.building import built, fingerprints
 from roadworthy.executors.local import OnDone
-from roadworthy.items import Fingerprints, Item, map_items, trial_items
+from roadworthy.items import Fingerprints, Item, map_items, model_items, train_map_items, trial_items
 from roadworthy.plan import Plan
 from roadworthy.store import Store, verdict_arrays
 from roadworthy.types import Dot, Verdict
-from roadworthy.work import Done, MapTask, SweepTask, Task, built, fingerprints, groups, perform
+from roadworthy.work import (
+    Done,
+    MapTask,
+    SweepTask,
+    Task,
+    TuneTask,
+    check_training,
+    groups,
+    perform,
+    time_training,
+)
 
 _SAVE_EVERY = 10.0
 """Seconds between two notes of durations; a crash loses no more of them, and no result."""
@@ -46,21 +57,31 @@ class Work:
     trials: dict[Dot, Item]
     missing_maps: tuple[str, ...]
     missing_trials: tuple[Dot, ...]
+    train_maps: dict[str, Item] = field(default_factory=dict)
+    """maps of the train split, for retraining"""
+    models: dict[tuple[str, int], Item] = field(default_factory=dict)
+    """(imputer, seed) to the model tuned with random masks"""
+    missing_train_maps: tuple[str, ...] = ()
+    missing_models: tuple[tuple[str, int], ...] = ()
 
     @property
     def total(self) -> int:
-        return len(self.maps) + len(self.trials)
+        """Items; some dots share one."""
+        trials = {item.id for item in self.trials.values()}
+        return len(self.maps) + len(self.train_maps) + len(self.models) + len(trials)
 
     @property
     def missing(self) -> int:
-        return len(self.missing_maps) + len(self.missing_trials)
+        trials = {self.trials[dot].id for dot in self.missing_trials}
+        return len(self.missing_maps) + len(self.missing_train_maps) + len(self.missing_models) + len(trials)
 
 
 def pending(plan: Plan, store: Store, prints: Fingerprints | None = None) -> Work:
     """What a run would do. A map is missing only where a missing trial needs it, or nothing has it yet."""
     prints = prints or fingerprints(plan)
     maps, trials = map_items(plan, prints), dict(trial_items(plan, prints))
-    have_maps, have_trials = store.ids("map"), store.ids("trial")
+    train_maps, models = train_map_items(plan, prints), model_items(plan, prints)
+    have_maps, have_trials, have_models = store.ids("map"), store.ids("trial"), store.ids("model")
     return Work(
         plan,
         prints,
@@ -68,6 +89,10 @@ def pending(plan: Plan, store: Store, prints: Fingerprints | None = None) -> Wor
         trials,
         tuple(name for name, item in maps.items() if item.id not in have_maps),
         tuple(dot for dot, item in trials.items() if item.id not in have_trials),
+        train_maps,
+        models,
+        tuple(name for name, item in train_maps.items() if item.id not in have_maps),
+        tuple(name for name, item in models.items() if item.id not in have_models),
     )
 
 
@@ -78,10 +103,13 @@ def run(
     with store.locked():
         complaints = store.clean()
         work = pending(plan, store)
+        if work.missing:
+            check_training(plan)
         on_start(work, complaints)
         notes = _Notes(store, work)
         try:
             executor.run(_map_tasks(work), notes.recorder(on_event))
+            executor.run(_tune_tasks(work, store), notes.recorder(on_event))
             work = pending(plan, store, work.prints)
             executor.run(_sweep_tasks(work, store), notes.recorder(on_event))
         finally:
@@ -92,19 +120,52 @@ def run(
 def _map_tasks(work: Work) -> Iterator[Task]:
     for names in groups(work.plan, work.missing_maps):
         yield MapTask(work.plan, names)
+    for names in groups(work.plan, work.missing_train_maps):
+        yield MapTask(work.plan, names, train=True)
+
+
+def _tune_tasks(work: Work, store: Store) -> Iterator[Task]:
+    for name in work.missing_models:
+        yield TuneTask(work.plan, *name, store.checkpoint_path(work.models[name].id).absolute())
 
 
 def _sweep_tasks(work: Work, store: Store) -> Iterator[Task]:
-    """One task per curve; the map is read when its turn comes."""
+    """One task per curve, or per training; the maps are read when their turn comes."""
     curves: dict[Dot, list[float]] = {}
+    trainings: dict[str, Dot] = {}
     for dot in work.missing_trials:
-        if dot.method not in work.missing_maps:
+        if not _has_what_it_needs(work, dot):
+            continue
+        if dot.judge == "retrained":
+            trainings.setdefault(work.trials[dot].id, dot)
+        else:
             curves.setdefault(dot._replace(fraction=0.0), []).append(dot.fraction)
     for dot, fractions in curves.items():
-        scores = store.read_scores(work.maps[dot.method].id)
-        yield SweepTask(
-            work.plan, dot.method, dot.order, dot.imputer, dot.judge, dot.seed, tuple(sorted(fractions)), scores
+        yield replace(_sweep_task(work, store, dot), fractions=tuple(sorted(fractions)))
+    for id, dot in trainings.items():
+        yield replace(
+            _sweep_task(work, store, dot),
+            train_scores=store.read_scores(work.train_maps[dot.method].id),
+            checkpoint=store.checkpoint_path(id).absolute(),
         )
+
+
+def _has_what_it_needs(work: Work, dot: Dot) -> bool:
+    """Its maps, and the model that judges it; what failed may be tried again, its trials wait."""
+    if dot.method in work.missing_maps:
+        return False
+    if dot.judge == "retrained":
+        return dot.method not in work.missing_train_maps
+    return dot.judge != "mask-tuned" or (dot.imputer, dot.seed) not in work.missing_models
+
+
+def _sweep_task(work: Work, store: Store, dot: Dot) -> SweepTask:
+    scores = store.read_scores(work.maps[dot.method].id)
+    tuned = work.models[dot.imputer, dot.seed] if dot.judge == "mask-tuned" else None
+    return SweepTask(
+        work.plan, dot.method, dot.order, dot.imputer, dot.judge, dot.seed, (dot.fraction,), scores,
+        weights=store.read("model", tuned.id)[1] if tuned else None,
+    )  # fmt: skip
 
 
 class _Notes:
@@ -143,11 +204,15 @@ def _items_of(work: Work, task: Task, result: Done | str) -> Iterator[tuple[Item
     results = {} if isinstance(result, str) else result.results
     if isinstance(task, MapTask):
         for name in task.methods:
-            yield work.maps[name], {"scores": results.get(name)}
+            yield (work.train_maps if task.train else work.maps)[name], {"scores": results.get(name)}
         return
+    if isinstance(task, TuneTask):
+        yield work.models[task.imputer, task.seed], results.get((task.imputer, task.seed), {})
+        return
+    curves = {} if isinstance(result, str) else result.curves
     for fraction in task.fractions:
         dot = Dot(task.method, task.order, task.imputer, task.judge, fraction, task.seed)
-        yield work.trials[dot], verdict_arrays(results[fraction]) if results else {}
+        yield work.trials[dot], {**verdict_arrays(results[fraction]), **curves.get(fraction, {})} if results else {}
 
 
 def provenance(prints: Fingerprints) -> dict[str, Any]:
@@ -198,6 +263,7 @@ class Estimate(NamedTuple):
 
     maps: float
     trials: float
+    trainings: float = 0.0
 
 
 def estimate(plan: Plan, images: int = 16) -> Estimate:
@@ -209,8 +275,11 @@ def estimate(plan: Plan, images: int = 16) -> Estimate:
     maps, trials = sum(one.seconds for one in done) * share, 0.0
     some = next(iter(done[0].results.values()))
     for imputer in few.imputers:
-        task = SweepTask(few, next(iter(few.maps)), few.orders[0], imputer, few.judges[0], 0, (0.5,), some)
+        task = SweepTask(few, next(iter(few.maps)), few.orders[0], imputer, "fixed-model", 0, (0.5,), some)
         perform(task)  # the first time compiles
         sweeps = sum(sweep[2] == imputer for sweep in plan.sweeps())
         trials += perform(task).seconds * share * sweeps * len(plan.fractions)
-    return Estimate(maps, trials)
+    trainings = plan.counts()["trainings"]
+    if plan.retrains:
+        maps *= 1 + len(built(plan).train or ()) / total
+    return Estimate(maps, trials, trainings * time_training(plan) if trainings else 0.0)

@@ -1,6 +1,6 @@
 """One directory of results: a file per map and per trial, written whole or not at all.
 
-    plan.toml  provenance.json  maps/ID.safetensors  trials/ID.safetensors  failed/ID.json  aside/  lock
+    plan.toml  provenance.json  {maps,trials,models}/ID.safetensors  models/ID.checkpoint  failed/ID.json  aside/  lock
 
 The item's JSON stands in the file's header, with a sum of the tensors. What is corrupt or foreign is named, set aside
 and done again. One run at a time writes; a dead run's lock is taken over.
@@ -32,7 +32,7 @@ from roadworthy.types import Dot, Verdict
 
 Arrays = Mapping[str, NDArray[Any]]
 
-FOLDERS: dict[Kind, str] = {"map": "maps", "trial": "trials"}
+FOLDERS: dict[Kind, str] = {"map": "maps", "trial": "trials", "model": "models"}
 HEARTBEAT = 20.0
 """Seconds between two signs of life of the run that holds the lock."""
 SILENCE = 300.0
@@ -62,6 +62,11 @@ class Store:
         # One entry only: safetensors writes several in an order that changes from run to run.
         write_atomically(self.path(item.kind, item.id), save(tensors, {"item": canonical(header)}))
         self.failure_path(item.id).unlink(missing_ok=True)
+        self.checkpoint_path(item.id).unlink(missing_ok=True)
+
+    def checkpoint_path(self, id: str) -> Path:
+        """Where the training for an item in hand keeps what it takes to go on; gone when the item is there."""
+        return self.root / "models" / f"{id}.checkpoint"
 
     def read(self, kind: Kind, id: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The header (kind, spec, label) and the arrays; StoreError says what is wrong with the file."""
@@ -82,14 +87,14 @@ class Store:
         return self.read("map", id)[1]["scores"]
 
     def read_verdict(self, id: str) -> Verdict:
-        return Verdict(**self.read("trial", id)[1])
+        return _verdict(self.read("trial", id)[1])
 
     def verdicts(self) -> dict[Dot, Verdict]:
         """All trials by what they are called, for a store without a plan."""
         found = {}
         for id in sorted(self.ids("trial")):
             header, arrays = self.read("trial", id)
-            found[Dot(**header["label"])] = Verdict(**arrays)
+            found[Dot(**header["label"])] = _verdict(arrays)
         return found
 
     def set_aside(self, path: Path) -> Path:
@@ -103,11 +108,16 @@ class Store:
     def clean(self) -> list[str]:
         """Set aside whatever is not a whole item of this store, and say what and why."""
         complaints = []
+        done = self.ids("trial") | self.ids("model")
         for kind, folder in FOLDERS.items():
             for entry in sorted(_entries(self.root / folder), key=lambda entry: entry.name):
                 path = Path(entry.path)
                 if path.name.startswith("."):  # a writer that died left it; its content was never part of the store
                     path.unlink()
+                    continue
+                if kind == "model" and path.suffix == ".checkpoint" and _ID.match(path.stem):
+                    if path.stem in done:
+                        path.unlink()
                     continue
                 try:
                     if path.suffix != ".safetensors" or not _ID.match(path.stem):
@@ -167,8 +177,16 @@ def save_verdicts(verdicts: Mapping[Dot, Verdict], root: Path) -> None:
             store.write(Item("trial", spec, dot._asdict()), verdict_arrays(verdict))
 
 
+_VERDICT = ("ids", "labels", "predicted", "probability")
+
+
 def verdict_arrays(verdict: Verdict) -> dict[str, NDArray[Any]]:
-    return {name: np.asarray(getattr(verdict, name)) for name in ("ids", "labels", "predicted", "probability")}
+    return {name: np.asarray(getattr(verdict, name)) for name in _VERDICT}
+
+
+def _verdict(arrays: Arrays) -> Verdict:
+    """A trial's file may hold more: the training curve of its judge."""
+    return Verdict(**{name: arrays[name] for name in _VERDICT})
 
 
 def merge_stores(sources: Sequence[Store], into: Store, dry_run: bool = False) -> int:

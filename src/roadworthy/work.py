@@ -1,11 +1,13 @@
-"""What a worker does: build a plan's parts, compute maps, judge sweeps. It returns arrays and writes nothing."""
+"""What a worker does: compute maps, tune models, judge sweeps.
 
-import sys
+It returns arrays and writes nothing, but for the checkpoint of a training in hand.
+"""
+
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,26 +15,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.attributions import Blurred
+from roadworthy.building import Context, build_network, built
 from roadworthy.datasets import first
-from roadworthy.errors import PlanError, RoadworthyError
+from roadworthy.errors import PlanError
 from roadworthy.evaluation import FixedModel, evaluating, explain, judge_batch, labelled, predict, verdict
 from roadworthy.imputers.multigrid import compile_now
-from roadworthy.items import Fingerprints, fingerprint_data, fingerprint_model
 from roadworthy.keys import Key
-from roadworthy.models import load
-from roadworthy.parts import PARTS, part
-from roadworthy.plan import LOCATIONS, Plan, Spec
-from roadworthy.types import UNLABELLED, Attribution, Dataset, Imputer, Normalised, Removal, Verdict
+from roadworthy.parts import part
+from roadworthy.plan import Plan
+from roadworthy.retraining import Mapped, MaskTuned, Retrained, check_factory, check_splits
+from roadworthy.schooling import Pupil
+from roadworthy.training import Recipe, curve
+from roadworthy.types import UNLABELLED, Dataset, Judge, Removal, Verdict
 
-
-class Context(NamedTuple):
-    """The parts of a plan, built."""
-
-    data: Dataset
-    model: Normalised
-    methods: dict[str, Attribution]
-    imputers: dict[str, Imputer]
+Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +37,27 @@ class MapTask:
 
     plan: Plan
     methods: tuple[str, ...]
+    train: bool = False
+    """of the train split"""
+
+
+@dataclass(frozen=True, eq=False)
+class TuneTask:
+    """The model tuned with random masks and one imputer."""
+
+    plan: Plan
+    imputer: str
+    seed: int
+    checkpoint: Path
 
 
 @dataclass(frozen=True, eq=False)
 class SweepTask:
-    """One map in one order with one imputer, judge and seed, at those fractions that are missing."""
+    """One map in one order with one imputer, judge and seed, at those fractions that are missing.
+
+    A retrained judge needs the method's maps of the train split too, and does one fraction per task; a mask-tuned one
+    is given its weights.
+    """
 
     plan: Plan
     method: str
@@ -55,51 +67,74 @@ class SweepTask:
     seed: int
     fractions: tuple[float, ...]
     scores: NDArray[np.float32]
+    train_scores: NDArray[np.float32] | None = None
+    weights: Arrays | None = None
+    checkpoint: Path | None = None
 
 
-Task = MapTask | SweepTask
+Task = MapTask | TuneTask | SweepTask
 
 
 class Done(NamedTuple):
-    """Scores per method, or a Verdict per fraction, and the seconds that it took."""
+    """Scores per method, a model's arrays or a Verdict per fraction, and the seconds that it took."""
 
     results: Mapping[Any, Any]
     seconds: float
+    curves: Mapping[float, Arrays] = {}
+    """per fraction, how its judge was trained"""
 
 
 def perform(task: Task) -> Done:
+    curves: dict[float, Arrays] = {}
     with _threads(task.plan.threads):
         context = built(task.plan)
         compile_now()  # once per machine; its time belongs to no item
         started = time.perf_counter()
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         with evaluating(context.model, device):
-            results = _maps(task, context) if isinstance(task, MapTask) else _sweep(task, context, device)
-    return Done(results, time.perf_counter() - started)
+            if isinstance(task, MapTask):
+                results: Mapping[Any, Any] = _maps(task, context)
+            elif isinstance(task, TuneTask):
+                results = {(task.imputer, task.seed): _tuned(task, context)}
+            else:
+                results = _sweep(task, context, device, curves)
+    return Done(results, time.perf_counter() - started, curves)
 
 
 def _maps(task: MapTask, context: Context) -> dict[str, NDArray[np.float32]]:
     wanted = {name: context.methods[name] for name in task.methods}
     key = Key(task.plan.map_seed).fold("maps")
     pieces: list[Mapping[str, Any]] = []
-    for batch in context.data.batches(task.plan.map_batch):
+    for batch in (_train(context) if task.train else context.data).batches(task.plan.map_batch):
         known = labelled(batch, predict(context.model, batch.images, context.model.device))
         pieces.append(explain(wanted, context.model, known, key))
     return {name: np.concatenate([piece[name].numpy() for piece in pieces]) for name in wanted}
 
 
-def _sweep(task: SweepTask, context: Context, device: torch.device) -> dict[float, Verdict]:
+def _tuned(task: TuneTask, context: Context) -> Arrays:
+    judge = MaskTuned(_recipe(task.plan), _train(context), context.model, checkpoint=_reachable(task.checkpoint))
+    pupil = judge.tuned(context.imputers[task.imputer], Key(task.seed))
+    weights = {f"weights.{name}": tensor.cpu().numpy() for name, tensor in pupil.model.state_dict().items()}
+    return {**weights, **_curve(pupil)}
+
+
+def _sweep(
+    task: SweepTask, context: Context, device: torch.device, curves: dict[float, Arrays]
+) -> dict[float, Verdict]:
+    """The Verdicts; where the judge was trained for a fraction, its curve is put into `curves`."""
     removal = Removal(part("orders", task.order).make(), context.imputers[task.imputer])
-    judge, key = FixedModel(context.model), Key(task.seed)
+    judge, key = _judge(task, context, device), Key(task.seed)
+    if isinstance(judge, Retrained):
+        curves |= {fraction: _curve(judge.trained(removal, fraction, key)) for fraction in task.fractions}
     above = [fraction for fraction in task.fractions if fraction > 0]
     pieces: dict[float, list[Verdict]] = {fraction: [] for fraction in task.fractions}
     start = 0
     for batch in context.data.batches(task.plan.batch):
         known = batch
         if 0 in pieces or (batch.labels == UNLABELLED).any():
-            plain = predict(context.model, batch.images, device)
-            known = labelled(batch, plain)
+            known = labelled(batch, predict(context.model, batch.images, device))
             if 0 in pieces:
+                plain = predict(judge.model_for(removal, 0.0, key), batch.images, device)
                 pieces[0].append(verdict(known, known.labels, plain))
         scores = torch.from_numpy(task.scores[start : start + len(batch)])
         judged = judge_batch(judge, removal, scores, known, known.labels, above, key, device)
@@ -107,6 +142,74 @@ def _sweep(task: SweepTask, context: Context, device: torch.device) -> dict[floa
             pieces[fraction].append(one)
         start += len(batch)
     return {fraction: Verdict.join(verdicts) for fraction, verdicts in pieces.items()}
+
+
+def _judge(task: SweepTask, context: Context, device: torch.device) -> Judge:
+    if task.train_scores is not None:
+        return Retrained(
+            _recipe(task.plan),
+            Mapped(_train(context), torch.from_numpy(task.train_scores)),
+            lambda: build_network(task.plan),
+            test=Mapped(context.data, torch.from_numpy(task.scores)),
+            checkpoint=_reachable(task.checkpoint),
+            device=device,
+        )
+    if task.weights is not None:
+        tuned = deepcopy(context.model)
+        names = {name for name in task.weights if name.startswith("weights.")}
+        tuned.load_state_dict(
+            {name.removeprefix("weights."): torch.from_numpy(np.array(task.weights[name])) for name in names}
+        )
+        return FixedModel(tuned)
+    return FixedModel(context.model)
+
+
+def _curve(pupil: Pupil) -> Arrays:
+    """How a model was trained, a row per epoch, and the epoch whose weights it has."""
+    return {"curve": curve(pupil.records).numpy(), "epoch": np.array([pupil.epoch], dtype=np.int64)}
+
+
+def _reachable(checkpoint: Path | None) -> Path | None:
+    """A worker on another machine may not see the store: it trains without checkpoints."""
+    return checkpoint if checkpoint and checkpoint.parent.parent.is_dir() else None
+
+
+def _train(context: Context) -> Dataset:
+    if context.train is None:
+        raise PlanError("[train] is missing: a judge that trains needs it")
+    return context.train
+
+
+def _recipe(plan: Plan) -> Recipe:
+    if plan.recipe is None:
+        raise PlanError("[recipe] is missing: a judge that trains needs it")
+    return plan.recipe
+
+
+def check_training(plan: Plan) -> None:
+    """What cannot be learned, or should not be, is said before the first epoch."""
+    if plan.train is not None:
+        context = built(plan)
+        check_splits(_train(context), context.data)
+        if plan.retrains:
+            check_factory(lambda: build_network(plan))
+
+
+def time_training(plan: Plan, batches: int = 3) -> float:
+    """About how many seconds one training takes, from a few steps of it."""
+    context, recipe = built(plan), _recipe(plan)
+    data = first(_train(context), recipe.batch_size * batches)
+    short = replace(recipe, epochs=1, schedule="constant", milestones=(), select="last", patience=0)
+    shape = next(data.batches(1)).images.shape[-2:]
+    scores = Key(0).uniform(data.ids, tuple(shape))
+    removal = Removal(part("orders", "morf").make(), next(iter(context.imputers.values())))
+    judge = Retrained(short, Mapped(data, scores), lambda: build_network(plan))
+    with _threads(plan.threads):
+        judge.trained(removal, 0.5, Key(1))  # the first time compiles
+        started = time.perf_counter()
+        judge.trained(removal, 0.5, Key(0))
+        seconds = time.perf_counter() - started
+    return seconds * len(_train(context)) / len(data) * recipe.epochs
 
 
 @contextmanager
@@ -117,106 +220,6 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def built(plan: Plan) -> Context:
-    """The parts of a plan; one plan is kept, because a worker does many tasks of the same."""
-    return _built(_Hashable(plan))
-
-
-class _Hashable:
-    """A plan by its content."""
-
-    def __init__(self, plan: Plan):
-        self.plan = plan
-        self.text = repr(plan)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashable) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-
-@lru_cache(maxsize=1)
-def _built(hashable: _Hashable) -> Context:
-    plan = hashable.plan
-    data = build_data(plan)
-    return Context(
-        data,
-        build_model(plan),
-        {name: _named(f"methods.{name}", build_method, spec) for name, spec in plan.maps.items()},
-        {
-            name: _named(f"evaluation.imputers: {name}", build_imputer, spec, data)
-            for name, spec in plan.imputers.items()
-        },
-    )
-
-
-def fingerprints(plan: Plan) -> Fingerprints:
-    context = built(plan)
-    return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model))
-
-
-def build_data(plan: Plan) -> Dataset:
-    options = {**_placed(plan.data, plan.folder)}
-    images = options.pop("images", None)
-    data: Dataset = _named("data", _make, "datasets", options)
-    return data if images is None else first(data, images)
-
-
-def build_model(plan: Plan) -> Normalised:
-    options = dict(_placed(plan.model, plan.folder))
-    norm = {key: options.pop(key) for key in ("mean", "std") if key in options}
-    name, weights, factory = options.pop("name"), options.pop("weights", None), options.pop("factory", None)
-    maker = factory or PARTS["models"][name].make
-    with _importable(plan.folder):
-        network = _named("model", lambda: load(maker, weights, **options))
-    return network if isinstance(network, Normalised) and not norm else Normalised(network, **norm)
-
-
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """A factory in a file beside the plan is found, wherever the worker runs."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-
-
-def build_method(spec: Spec) -> Attribution:
-    if spec["name"] == "blurred":
-        options = {key: value for key, value in spec.items() if key not in ("name", "of")}
-        return Blurred(build_method(spec["of"]), **options)
-    method: Attribution = _make("attributions", spec)
-    return method
-
-
-def build_imputer(spec: Spec, data: Dataset) -> Imputer:
-    named = part("imputers", spec["name"])
-    options = {key: tuple(v) if isinstance(v, list) else v for key, v in spec.items() if key != "name"}
-    imputer: Imputer = named.make(data, **options) if named.needs_data else named.make(**options)
-    return imputer
-
-
-def _make(family: str, spec: Spec) -> Any:
-    return part(family, spec["name"]).make(**{key: value for key, value in spec.items() if key != "name"})
-
-
-def _placed(spec: Spec, folder: Path) -> Spec:
-    """Paths relative to the plan's folder, made usable from here."""
-    return {key: folder / value if key in LOCATIONS else value for key, value in spec.items()}
-
-
-def _named(key: str, make: Any, *arguments: Any) -> Any:
-    """Whatever goes wrong while building a part is told with the plan's key."""
-    try:
-        return make(*arguments)
-    except RoadworthyError as error:
-        raise PlanError(f"{key}: {error}") from error
-    except TypeError as error:
-        raise PlanError(f"{key}: {error}; see `roadworthy parts` and the docstring of the part") from error
 
 
 def groups(plan: Plan, methods: Sequence[str]) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roadworthy.errors import PlanError
-from roadworthy.items import Fingerprints, canonical, map_items, trial_items
+from roadworthy.items import Fingerprints, canonical, map_items, model_items, train_map_items, trial_items
 from roadworthy.plan import plan_from, read_plan
 from roadworthy.removal import FRACTIONS
 
@@ -25,7 +25,8 @@ PRINTS = Fingerprints("d", "m")
 def plan(text=MINIMAL, **sections):
     tables = tomllib.loads(text)
     for name, values in sections.items():
-        tables[name] = {**tables.get(name, {}), **values}
+        merged = {**tables.get(name, {}), **values}
+        tables[name] = {key: value for key, value in merged.items() if value is not None}
     return plan_from(tables)
 
 
@@ -108,3 +109,108 @@ def test_missing_sections_and_files_are_named(tmp_path):
 )
 def test_the_ready_plans_are_right(path):
     assert read_plan(path).counts()["dots"] > 0
+
+
+# ── judges that train ────────────────────────────────────────────────────────────────────────────────────────────────
+
+TRAINING = {
+    "evaluation": {"judges": ["fixed-model", "retrained", "mask-tuned"], "fractions": [0.5], "seeds": [0, 1]},
+    "train": {"images": 100},
+    "recipe": {"name": "tiny"},
+}
+
+
+def with_training(**sections):
+    return plan(**{name: {**TRAINING.get(name, {}), **sections.get(name, {})} for name in {*TRAINING, *sections}})
+
+
+def test_trials_of_the_fixed_model_keep_the_ids_that_they_had_before_other_judges_came():
+    # As computed by the version before: stores that were filled then stay filled.
+    dot, item = next(trial_items(plan(), PRINTS))
+    assert (dot.method, dot.fraction, item.id) == ("IG", 0.0, "f3cea66ec64bdaf7887054ae74971a57")
+    assert map_items(plan(), PRINTS)["IG"].id == "ce5130099c7db62ee2d0f48512784ab3"
+    both = dict(trial_items(with_training(), PRINTS))
+    alone = dict(trial_items(plan(evaluation={"fractions": [0.5], "seeds": [0, 1]}), PRINTS))
+    assert {dot: both[dot].id for dot in alone} == {dot: item.id for dot, item in alone.items()}
+
+
+def test_trainings_are_counted_and_the_one_without_removal_is_shared():
+    read = with_training()
+    # 4 maps on two splits; 4 × 2 orders × 3 judges × 2 seeds × 2 fractions; retrained: 4 × 2 × 2 at .5 and one per seed
+    # without removal; tuned: one per seed
+    assert read.counts() == {"maps": 8, "dots": 96, "trainings": 16 + 2 + 2}
+    retrained = {dot: item.id for dot, item in trial_items(read, PRINTS) if dot.judge == "retrained"}
+    assert len(retrained) == 32
+    assert len(set(retrained.values())) == 16 + 2
+    assert len(model_items(read, PRINTS)) == 2
+    assert set(train_map_items(read, PRINTS)) == set(read.maps)
+
+
+def test_a_training_is_told_by_train_images_recipe_and_network():
+    def ids(prints=PRINTS, **sections):
+        return {item.id for dot, item in trial_items(with_training(**sections), prints) if dot.judge == "retrained"} | {
+            item.id for item in model_items(with_training(**sections), prints).values()
+        }
+
+    here = ids()
+    assert here == ids(train={"root": "/elsewhere"})
+    assert here == ids(recipe={"epochs": 4})  # what "tiny" says anyway
+    assert not here & ids(Fingerprints("d", "m", "other"))
+    assert not here & ids(recipe={"epochs": 5})
+    changed = ids(recipe={"model": {"name": "resnet18", "width": 8}})
+    assert len(here & changed) == 2  # the tuned models start from the given one
+
+
+def test_the_train_split_is_the_data_with_what_train_says():
+    assert with_training().train == {"name": "cifar10", "root": "data", "split": "train", "images": 100}
+    other = {"name": "digits", "split": "train"}
+    assert with_training(train=other).train == {**other, "images": 100}
+    assert with_training(recipe={"milestones": [2], "schedule": "step"}).recipe.milestones == (2,)
+
+
+def test_strategies_of_the_literature_have_their_names():
+    read = with_training(evaluation={"judges": None, "strategies": ["ROAD", "ROAR", "KAR"]})
+    assert read.settings == (
+        ("morf", "linear", "fixed-model"),
+        ("lerf", "linear", "fixed-model"),
+        ("morf", "fixed", "retrained"),
+        ("lerf", "fixed", "retrained"),
+    )
+    assert read.counts()["dots"] == 4 * 4 * 2 * 2  # maps, settings, seeds, fractions
+    alone = plan(evaluation={"strategies": ["ROAD"]})
+    assert {dot: i.id for dot, i in trial_items(alone, PRINTS)} == {dot: i.id for dot, i in trial_items(plan(), PRINTS)}
+
+
+@pytest.mark.parametrize(
+    ("sections", "complaint"),
+    [
+        ({"evaluation": {"judges": ["retrained"]}}, r"\[train\] is missing: the judge 'retrained' needs it"),
+        ({"evaluation": {"strategies": ["ROAR"]}, "train": {}}, r"\[recipe\] is missing: the judge 'retrained'"),
+        ({"train": {"images": 5}}, r"\[train\]: no judge trains here"),
+        ({"recipe": {"epochs": 5}}, r"\[recipe\]: no judge trains here"),
+        ({"evaluation": {"strategies": ["ROAD"], "orders": ["morf"]}}, "evaluation.orders: the strategies say that"),
+        ({"evaluation": {"strategies": ["RAOD"]}}, "evaluation.strategies: 'RAOD' is unknown; did you mean 'ROAD'"),
+        ({"evaluation": {"strategies": []}}, "evaluation.strategies = .*at least one"),
+    ],
+)
+def test_complaints_about_training_name_the_key(sections, complaint):
+    with pytest.raises(PlanError, match=complaint):
+        plan(**sections)
+
+
+@pytest.mark.parametrize(
+    ("sections", "complaint"),
+    [
+        ({"recipe": {"name": "huge"}}, "recipe.name: 'huge' is unknown"),
+        ({"recipe": {"epochs": 0}}, "recipe: epochs=0"),
+        ({"recipe": {"epochs": "many"}}, "recipe: "),
+        ({"recipe": {"epoch": 3}}, "recipe.epoch: no such key; did you mean recipe.epochs"),
+        ({"recipe": {"model": {"name": "resnet81"}}}, "recipe.model: no part 'resnet81'"),
+        ({"recipe": {"select": "best"}}, "recipe: select='best'"),
+        ({"recipe": {"select": "best-on-test"}}, "recipe.select = 'best-on-test': a mask-tuned model judges all dots"),
+        ({"train": {"images": "all"}}, "train.images = 'all': give a whole number"),
+    ],
+)
+def test_complaints_about_a_recipe_name_the_key(sections, complaint):
+    with pytest.raises(PlanError, match=complaint):
+        with_training(**sections)

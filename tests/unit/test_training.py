@@ -11,7 +11,7 @@ from torch.nn.functional import mse_loss
 
 from roadworthy.errors import InputError, ModelError, RangeError, ShapeError
 from roadworthy.keys import Key
-from roadworthy.training import EpochBatches, EpochRecord, Recipe, fit, shuffled
+from roadworthy.training import Checkpoint, EpochBatches, EpochRecord, Recipe, chosen, fit, shuffled
 
 KEY = Key(0)
 
@@ -279,3 +279,80 @@ def test_an_epoch_without_batches_is_named() -> None:
 def test_a_network_with_nothing_to_train_is_named() -> None:
     with pytest.raises(ModelError, match="Linear has no parameter to train"):
         fit(line().requires_grad_(False), always(([1.0], [0.0])), Recipe(epochs=1), key=KEY, loss=mse_loss)
+
+
+# ── selection, early stopping, checkpoints ───────────────────────────────────────────────────────────────────────────
+
+
+def steered(measures: list[float], **how: object) -> tuple[nn.Linear, list[EpochRecord]]:
+    """Weights 1.8, 1.6 … after epochs 0, 1 … (gradient 1, rate .2), and a measure for each as it is told."""
+    network, told = line(2.0), iter(measures)
+    recipe = Recipe(epochs=len(measures), lr=0.2, optimiser="sgd", momentum=0, **how)  # type: ignore[arg-type]
+    records = fit(
+        network,
+        always(([1.0], [0.0])),
+        recipe,
+        key=KEY,
+        loss=lambda output, target: output.mean(),
+        measure=lambda: next(told),
+    )
+    return network, records
+
+
+@pytest.mark.parametrize(
+    ("measures", "epoch"), [([0.1, 0.9, 0.3], 1), ([0.5, 0.9, 0.9, 0.2], 2), ([0.0, 0.0], 1), ([-3.0, -1.0, -2.0], 1)]
+)
+def test_the_weights_of_the_epoch_with_the_highest_measure_are_taken(measures: list[float], epoch: int) -> None:
+    network, records = steered(measures)
+    assert chosen(records) == epoch  # of equals the last
+    assert network.weight.item() == pytest.approx(2 - 0.2 * (epoch + 1))
+    assert [record.measure for record in records] == measures
+
+
+def test_without_a_measure_the_last_epoch_is_taken() -> None:
+    records = fit(line(), always(([1.0], [0.0])), Recipe(epochs=3), key=KEY, loss=mse_loss)
+    assert chosen(records) == 2
+    assert all(np.isnan(record.measure) for record in records)
+
+
+@pytest.mark.parametrize(("patience", "epochs"), [(0, 7), (1, 3), (2, 4), (3, 7)])
+def test_patience_ends_a_training_that_brings_nothing_new(patience: int, epochs: int) -> None:
+    # New bests come in epochs 1 and 4; an equal in epoch 2 is none. With patience 3 epoch 4 is reached in time.
+    _, records = steered([0.1, 0.5, 0.5, 0.4, 0.8, 0.2, 0.2], patience=patience)
+    assert len(records) == epochs
+
+
+def test_patience_without_a_selection_is_refused() -> None:
+    with pytest.raises(InputError, match='patience=2 with select="last"'):
+        Recipe(epochs=3, patience=2, select="last")
+    with pytest.raises(RangeError, match="validation=1"):
+        Recipe(epochs=3, validation=1)
+    with pytest.raises(InputError, match="select='magic'"):
+        Recipe(epochs=3, select="magic")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+@pytest.mark.parametrize("stop", [1, 3])
+def test_from_any_checkpoint_on_the_training_repeats_to_the_byte(optimiser: Literal["adam", "sgd"], stop: int) -> None:
+    recipe = Recipe(epochs=4, lr=0.01, optimiser=optimiser, schedule="cosine")
+
+    def run(start: Checkpoint | None = None) -> tuple[list[Tensor], list[EpochRecord], list[Checkpoint]]:
+        network, kept = dropping(), []
+        measure = iter([0.3, 0.9, 0.1, 0.2][len(start["curve"]) if start else 0 :])
+        records = fit(
+            network,
+            shuffled(*points(), 5, KEY),
+            recipe,
+            key=KEY,
+            measure=lambda: next(measure),
+            start=start,
+            on_checkpoint=kept.append,
+        )
+        return [parameter.detach() for parameter in network.parameters()], records, kept
+
+    weights, records, kept = run()
+    resumed, again, rest = run(kept[stop - 1])
+    assert same(weights, resumed)
+    assert records == again
+    assert len(rest) == 4 - stop
+    assert all(torch.equal(a, kept[-1][name]) for name, a in rest[-1].items())  # momentum and all

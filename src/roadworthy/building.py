@@ -1,0 +1,140 @@
+"""From a plan to its parts: data, model, methods, imputers, built once per process."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from roadworthy.attributions import Blurred
+from roadworthy.datasets import first
+from roadworthy.errors import PlanError, RoadworthyError
+from roadworthy.items import Fingerprints, fingerprint_data, fingerprint_model
+from roadworthy.models import load
+from roadworthy.parts import PARTS, part
+from roadworthy.plan import LOCATIONS, Plan, Spec
+from roadworthy.schooling import readable
+from roadworthy.types import Attribution, Dataset, Imputer, Normalised
+
+
+class Context(NamedTuple):
+    """The parts of a plan, built."""
+
+    data: Dataset
+    model: Normalised
+    methods: dict[str, Attribution]
+    imputers: dict[str, Imputer]
+    train: Dataset | None = None
+
+
+def built(plan: Plan) -> Context:
+    """The parts of a plan; one plan is kept, because a worker does many tasks of the same."""
+    return _built(_Hashable(plan))
+
+
+class _Hashable:
+    """A plan by its content."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.text = repr(plan)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashable) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+@lru_cache(maxsize=1)
+def _built(hashable: _Hashable) -> Context:
+    plan = hashable.plan
+    data = build_data(plan)
+    return Context(
+        data,
+        build_model(plan),
+        {name: _named(f"methods.{name}", build_method, spec) for name, spec in plan.maps.items()},
+        {
+            name: _named(f"evaluation.imputers: {name}", build_imputer, spec, data)
+            for name, spec in plan.imputers.items()
+        },
+        readable(build_data(plan, "train")) if plan.train is not None else None,
+    )
+
+
+def fingerprints(plan: Plan) -> Fingerprints:
+    context = built(plan)
+    train = fingerprint_data(context.train) if context.train is not None else ""
+    return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model), train)
+
+
+def build_data(plan: Plan, key: Literal["data", "train"] = "data") -> Dataset:
+    options = {**_placed(plan.train or {} if key == "train" else plan.data, plan.folder)}
+    images = options.pop("images", None)
+    data: Dataset = _named(key, _make, "datasets", options)
+    return data if images is None else first(data, images)
+
+
+def build_model(plan: Plan) -> Normalised:
+    return _build_model("model", plan.model, plan.folder)
+
+
+def build_network(plan: Plan) -> Normalised:
+    """A fresh network to be trained from scratch: [recipe] model, or the architecture of [model]."""
+    spec = {key: value for key, value in (plan.network or plan.model).items() if key != "weights"}
+    return _build_model("recipe.model" if plan.network else "model", spec, plan.folder)
+
+
+def _build_model(key: str, spec: Spec, folder: Path) -> Normalised:
+    options = dict(_placed(spec, folder))
+    norm = {key: options.pop(key) for key in ("mean", "std") if key in options}
+    name, weights, factory = options.pop("name"), options.pop("weights", None), options.pop("factory", None)
+    maker = factory or PARTS["models"][name].make
+    with _importable(folder):
+        network = _named(key, lambda: load(maker, weights, **options))
+    return network if isinstance(network, Normalised) and not norm else Normalised(network, **norm)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """A factory in a file beside the plan is found, wherever the worker runs."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def build_method(spec: Spec) -> Attribution:
+    if spec["name"] == "blurred":
+        options = {key: value for key, value in spec.items() if key not in ("name", "of")}
+        return Blurred(build_method(spec["of"]), **options)
+    method: Attribution = _make("attributions", spec)
+    return method
+
+
+def build_imputer(spec: Spec, data: Dataset) -> Imputer:
+    named = part("imputers", spec["name"])
+    options = {key: tuple(v) if isinstance(v, list) else v for key, v in spec.items() if key != "name"}
+    imputer: Imputer = named.make(data, **options) if named.needs_data else named.make(**options)
+    return imputer
+
+
+def _make(family: str, spec: Spec) -> Any:
+    return part(family, spec["name"]).make(**{key: value for key, value in spec.items() if key != "name"})
+
+
+def _placed(spec: Spec, folder: Path) -> Spec:
+    """Paths relative to the plan's folder, made usable from here."""
+    return {key: folder / value if key in LOCATIONS else value for key, value in spec.items()}
+
+
+def _named(key: str, make: Any, *arguments: Any) -> Any:
+    """Whatever goes wrong while building a part is told with the plan's key."""
+    try:
+        return make(*arguments)
+    except RoadworthyError as error:
+        raise PlanError(f"{key}: {error}") from error
+    except TypeError as error:
+        raise PlanError(f"{key}: {error}; see `roadworthy parts` and the docstring of the part") from error
