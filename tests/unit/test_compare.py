@@ -41,7 +41,6 @@ def test_one_relevant_pixel_is_found_with_both_orders():
 
 
 def test_an_inverted_control_is_what_judging_the_inverted_map_gives(world):
-    derived = rw.compare(world.model, (world.images, world.labels), {"truth": world.truth}, controls=("inverted",))
     # Distinct scores: with ties, the inverted map would break them the other way round.
     scores = world.truth + 1e-3 * rw.Key(0).uniform(range(16), (12, 12))
     derived = rw.compare(world.model, (world.images, world.labels), {"it": scores}, controls=("inverted",))
