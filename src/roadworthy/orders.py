@@ -4,12 +4,16 @@ Ties are broken at random per image, by key: never by position, never by a thres
 of its pixels still loses exactly the asked share of them.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from roadworthy.keys import Key
-from roadworthy.types import Ids, Ranks, Scores
+from roadworthy.types import Ids, Order, Ranks, Scores
 
 
 def most_relevant_first(scores: Scores, ids: Ids, key: Key) -> Ranks:
@@ -21,18 +25,50 @@ def most_relevant_first(scores: Scores, ids: Ids, key: Key) -> Ranks:
     return torch.from_numpy(np.stack(ranks)).reshape(scores.shape)
 
 
-def least_relevant_first(scores: Scores, ids: Ids, key: Key) -> Ranks:
-    """LeRF: MoRF reversed, ties included, so that removing a share in one order keeps it in the other."""
-    pixels = scores.shape[-2] * scores.shape[-1]
-    return pixels - 1 - most_relevant_first(scores, ids, key)
+@final
+@dataclass(frozen=True)
+class Reversed:
+    """An order backwards, ties included: what it removes at a share, the other keeps at the complementary one."""
+
+    of: Order
+
+    def __call__(self, scores: Scores, ids: Ids, key: Key) -> Ranks:
+        return backwards(self.of(scores, ids, key))
+
+
+least_relevant_first = Reversed(most_relevant_first)
+
+
+def backwards(ranks: Ranks) -> Ranks:
+    return ranks.shape[-2] * ranks.shape[-1] - 1 - ranks
+
+
+def rank(orders: Mapping[str, Order], scores: Scores, ids: Ids, key: Key) -> dict[str, Ranks]:
+    """The ranks of every order by name; an order and its reverse are sorted once."""
+    sorts = {name: order.of if isinstance(order, Reversed) else order for name, order in orders.items()}
+    ranks = {order: order(scores, ids, key) for order in set(sorts.values())}
+    return {
+        name: backwards(ranks[sorts[name]]) if isinstance(order, Reversed) else ranks[order]
+        for name, order in orders.items()
+    }
 
 
 def _descending_ranks(scores: NDArray[np.float32], sample: int, ties: Key) -> NDArray[np.int64]:
     leaving = np.argsort(scores)
     ordered = scores[leaving]
-    if (ordered[1:] == ordered[:-1]).any():
-        shuffled = ties.permutation(sample, len(scores))
-        leaving = shuffled[np.argsort(scores[shuffled], kind="stable")]
+    same = ordered[1:] == ordered[:-1]
+    if same.any():
+        _shuffle_ties(leaving, same, ties.permutation(sample, len(scores)))
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[leaving] = np.arange(len(scores) - 1, -1, -1)
     return ranks
+
+
+def _shuffle_ties(leaving: NDArray[np.int64], same: NDArray[np.bool_], shuffled: NDArray[np.int64]) -> None:
+    """Put tied pixels, where `same` says that a score equals the one before it, into the order of `shuffled`."""
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    group = np.cumsum(np.append(True, ~same))[tied]
+    place = np.empty(len(shuffled), dtype=np.int64)
+    place[shuffled] = np.arange(len(shuffled))
+    pixels = leaving[tied]
+    leaving[tied] = pixels[np.lexsort((place[pixels], group))]

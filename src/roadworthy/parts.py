@@ -23,13 +23,13 @@ class Part:
         return (getdoc(self.make) or "").partition("\n")[0]
 
 
-def _value(part: Any) -> Part:
+def _value(part: Any, summary: str) -> Part:
     """A part without options is itself."""
 
     def make() -> Any:
         return part
 
-    make.__doc__ = part.__doc__
+    make.__doc__ = summary
     return Part(make)
 
 
@@ -59,8 +59,8 @@ PARTS: Mapping[str, Mapping[str, Part]] = {
         "centre": Part(attributions.Centre),
     },
     "orders": {
-        "morf": _value(orders.most_relevant_first),
-        "lerf": _value(orders.least_relevant_first),
+        "morf": _value(orders.most_relevant_first, "MoRF: the most relevant pixel leaves first."),
+        "lerf": _value(orders.least_relevant_first, "LeRF: MoRF reversed, ties included."),
     },
     "imputers": {
         "linear": Part(imputers.NoisyLinear),

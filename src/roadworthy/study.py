@@ -19,6 +19,7 @@ from roadworthy.errors import InputError
 from roadworthy.evaluation import FixedModel, explain, judge_batch, labelled, predict, verdict
 from roadworthy.imputers import NoisyLinear
 from roadworthy.keys import Key
+from roadworthy.orders import rank
 from roadworthy.parts import part
 from roadworthy.progress import Advance
 from roadworthy.statistics import Ties
@@ -77,10 +78,11 @@ def rehearse(study: Study, images: int = 6) -> Examples:
     batch = next(study.data.batches(min(images, len(study.data))))
     batch = labelled(batch, predict(study.model, batch.images, study.device))
     scores = explain(study.methods, study.model, batch, study.map_key, study.reduce)
-    judge, some = FixedModel(study.model), next(iter(scores.values()))
-    for order, imputer in product(study.orders.values(), study.imputers.values()):
-        removal, hardest, key = Removal(order, imputer), study.fractions[-1:], Key(study.seeds[0])
-        for _ in judge_batch(judge, removal, some, batch, batch.labels, hardest, key, study.device):
+    judge, hardest, key, two = FixedModel(study.model), study.fractions[-1:], Key(study.seeds[0]), batch[:2]
+    ranks = rank(study.orders, next(iter(scores.values()))[:2], two.ids, key)
+    for order, imputer in product(study.orders, study.imputers.values()):
+        removal = Removal(study.orders[order], imputer)
+        for _ in judge_batch(judge, removal, ranks[order], two, two.labels, hardest, key, study.device):
             pass
     return Examples(batch, scores)
 
@@ -190,13 +192,17 @@ def judge_all(judged: Judged, explained: Explained, advance: Advance) -> dict[Do
         known = replace(block, labels=torch.from_numpy(judged.plain.labels[rows]))
         wanted = torch.from_numpy(judged.targets[rows])
         for piece, batch in known.split(study.batch_size):
-            for seed, method, order, imputer in product(study.seeds, scores, study.orders, study.imputers):
-                removal = Removal(study.orders[order], study.imputers[imputer])
-                maps, aims = scores[method][piece], wanted[piece]
-                verdicts = judge_batch(judge, removal, maps, batch, aims, study.fractions, Key(seed), study.device)
-                for fraction, one in zip(study.fractions, verdicts, strict=True):
-                    parts[Dot(method, order, imputer, _JUDGE, fraction, seed)].append(one)
-                    advance(len(batch))
+            for seed, method in product(study.seeds, scores):
+                key, aims = Key(seed), wanted[piece]
+                ranks = rank(study.orders, scores[method][piece], batch.ids, key)
+                for order, imputer in product(study.orders, study.imputers):
+                    removal = Removal(study.orders[order], study.imputers[imputer])
+                    judged_dots = judge_batch(
+                        judge, removal, ranks[order], batch, aims, study.fractions, key, study.device
+                    )
+                    for fraction, one in zip(study.fractions, judged_dots, strict=True):
+                        parts[Dot(method, order, imputer, _JUDGE, fraction, seed)].append(one)
+                        advance(len(batch))
     return {dot._replace(fraction=0.0): judged.plain for dot in parts} | {
         dot: Verdict.join(verdicts) for dot, verdicts in parts.items()
     }

@@ -137,7 +137,8 @@ def _sweep(
                 plain = predict(judge.model_for(removal, 0.0, key), batch.images, device)
                 pieces[0].append(verdict(known, known.labels, plain))
         scores = torch.from_numpy(task.scores[start : start + len(batch)])
-        judged = judge_batch(judge, removal, scores, known, known.labels, above, key, device)
+        ranks = removal.order(scores, batch.ids, key)
+        judged = judge_batch(judge, removal, ranks, known, known.labels, above, key, device)
         for fraction, one in zip(above, judged, strict=True):
             pieces[fraction].append(one)
         start += len(batch)

@@ -99,3 +99,12 @@ def test_non_contiguous_images_are_filled_alike(part):
     strided = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
     assert not strided.is_contiguous()
     assert torch.equal(imputer(batch_of(strided), removed, KEY), imputer(batch_of(images), removed, KEY))
+
+
+def test_several_masks_of_the_same_images_are_filled_at_once_as_one_by_one(part):
+    batch = batch_of(images_of(4, 3, 8, 8))
+    masks = [worlds.masks(4, 8, 8, fraction) for fraction in (0.3, 0.6, 0.9)]
+    imputer = made(part, batch.images)
+    together = imputer(batch[torch.arange(4).repeat(3)], torch.cat(masks), KEY)
+    for mask, filled in zip(masks, together.split(4), strict=True):
+        assert torch.equal(filled, imputer(batch, mask, KEY))

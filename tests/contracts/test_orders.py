@@ -1,9 +1,11 @@
 """What every order of PARTS promises."""
 
+import numpy as np
 import pytest
 import torch
 
 from roadworthy.keys import Key
+from roadworthy.orders import Reversed, rank
 from roadworthy.parts import PARTS
 from roadworthy.removal import FRACTIONS, count, removed_at
 
@@ -68,3 +70,36 @@ def test_scores_decide_before_ties_do():
         assert ranks[1, 1] == 3
         assert ranks[0, 0] == 2
         assert {int(ranks[0, 1]), int(ranks[1, 0])} == {0, 1}
+
+
+def test_ties_are_broken_as_by_a_stable_sort_of_the_shuffled_pixels(scores):
+    # The literal form: shuffle the pixels by the image's own key, sort stably by falling score.
+    ranks = PARTS["orders"]["lerf"].make()(scores, IDS, KEY).flatten(1).numpy()
+    for row, image in enumerate(scores.flatten(1).numpy()):
+        shuffled = KEY.fold("ties").permutation(row, 35)
+        if len(np.unique(image)) < 35:
+            leaving = shuffled[np.argsort(image[shuffled], kind="stable")]
+        else:
+            leaving = np.argsort(image)
+        assert (ranks[row][leaving] == np.arange(35)).all()
+
+
+def test_an_order_and_its_reverse_are_sorted_once(scores):
+    sorted_maps = []
+
+    def first_come(scores, ids, key):
+        sorted_maps.append(len(scores))
+        return torch.arange(35).reshape(1, 7, 5).expand(len(scores), 7, 5)
+
+    orders = {"backwards": Reversed(first_come), "forwards": first_come, **_both()}
+    ranks = rank(orders, scores, IDS, KEY)
+    assert sorted_maps == [6]
+    assert list(ranks) == list(orders)
+    assert ranks["forwards"][0, 0, 1] == 1
+    assert ranks["backwards"][0, 0, 1] == 33
+    for name, order in _both().items():
+        assert torch.equal(ranks[name], order(scores, IDS, KEY))
+
+
+def _both():
+    return {name: PARTS["orders"][name].make() for name in ("lerf", "morf")}

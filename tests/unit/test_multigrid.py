@@ -15,6 +15,8 @@ from scipy.sparse.linalg import splu
 from references import PAPER_WEIGHTS, dense_fill, literal_fill
 from roadworthy.errors import EverythingRemoved, RangeError, ShapeError, SolverError
 from roadworthy.imputers import multigrid, multigrid_kernels, multigrid_torch
+from roadworthy.imputers.noise import Noise
+from roadworthy.keys import Key
 
 Mask = NDArray[np.bool_]
 SOLVERS = pytest.mark.parametrize("solve", [multigrid.solve, multigrid_torch.solve], ids=["numba", "torch"])
@@ -359,3 +361,15 @@ def test_where_nothing_may_be_written_the_kernel_is_compiled_in_memory(monkeypat
 
     monkeypatch.setattr(multigrid_kernels.numba, "njit", njit)
     assert multigrid_kernels._cached(len) is len
+
+
+@SOLVERS
+def test_noise_is_added_to_removed_pixels_each_image_getting_its_own_field(solve):
+    images, removed = Key(3).uniform([7, 4, 7], (2, 6, 5)), Key(4).uniform(range(3), (6, 5)) < 0.5
+    noise = Noise.drawn(Key(5), torch.tensor([7, 4, 7]), (2, 6, 5), 0.25)
+    smooth, noisy = solve(images, removed, PAPER_WEIGHTS), solve(images, removed, PAPER_WEIGHTS, noise)
+    fields = Key(5).fold("noise").normal([7, 4, 7], (2, 6, 5))
+    gone = removed[:, None].expand_as(images)
+    # A sum of two float32 numbers of about 1, in whatever order it is rounded.
+    assert torch.allclose(noisy[gone], (smooth + 0.25 * fields)[gone], rtol=0, atol=1e-6)
+    assert torch.equal(noisy[~gone], images[~gone])

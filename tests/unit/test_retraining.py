@@ -43,7 +43,8 @@ def judge(recipe=SHORT, **options):
 def judged(judge, removal, fraction, scores=TEST.truth, key=Key(0)):  # noqa: B008  a value
     """Accuracy on the imputed test set."""
     (batch,) = TEST_DATA.batches(100)
-    (verdict,) = judge_batch(judge, removal, scores, batch, batch.labels, [fraction], key, torch.device("cpu"))
+    ranks = removal.order(scores, batch.ids, key)
+    (verdict,) = judge_batch(judge, removal, ranks, batch, batch.labels, [fraction], key, torch.device("cpu"))
     return verdict.correct.mean()
 
 

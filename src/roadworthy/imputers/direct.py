@@ -13,6 +13,7 @@ from scipy.linalg import solveh_banded
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import splu
 
+from roadworthy.imputers.noise import Noise
 from roadworthy.types import Images, Removed
 
 Array = NDArray[np.float64]
@@ -21,10 +22,11 @@ _DIRECTIONS = ((0, 1, 0), (1, 0, 0), (1, 1, 1), (1, -1, 1))
 """Half of the 8 neighbours as (down, right, is diagonal); symmetry gives the other half."""
 
 
-def solve(images: Images, removed: Removed, weights: tuple[float, float]) -> Images:
+def solve(images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None) -> Images:
     pixels, gone = images.detach().cpu().numpy(), removed.cpu().numpy()
-    filled = [_fill(image, hole, weights) for image, hole in zip(pixels, gone, strict=True)]
-    return torch.from_numpy(np.stack(filled)).to(images.device)
+    planes = [_fill(image, hole, weights) for image, hole in zip(pixels, gone, strict=True)]
+    filled = torch.from_numpy(np.stack(planes)).to(images.device)
+    return noise.added(filled, removed) if noise else filled
 
 
 def _fill(image: NDArray[np.float32], removed: NDArray[np.bool_], weights: tuple[float, float]) -> NDArray[np.float32]:

@@ -1,30 +1,29 @@
 """Noisy Linear imputation (paper, 5.2): every removed pixel is the weighted mean of its 8 neighbours, plus noise.
 
-The equation lives here, its solvers behind one seam: `solve(images, removed, weights) -> filled`.
+The equation lives here, its solvers behind one seam: `solve(images, removed, weights, noise) -> filled`.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol, final
-
-import torch
-from torch import Tensor
 
 from roadworthy.errors import EverythingRemoved, RangeError
 from roadworthy.imputers import multigrid, multigrid_torch
+from roadworthy.imputers.noise import Noise
 from roadworthy.keys import Key
 from roadworthy.types import Batch, Images, Removed
 
 
 class Solver(Protocol):
-    def __call__(self, images: Images, removed: Removed, weights: tuple[float, float]) -> Images:
-        """Solve for the removed pixels of each image on its own; kept pixels stay bit-equal."""
+    def __call__(
+        self, images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None
+    ) -> Images:
+        """Solve for the removed pixels of each image on its own, then add noise to them; kept ones stay bit-equal."""
 
 
-def solve_fast(images: Images, removed: Removed, weights: tuple[float, float]) -> Images:
+def solve_fast(images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None) -> Images:
     """Multigrid: compiled on the CPU, in torch elsewhere; `direct.solve` is the exact reference."""
     solve: Solver = multigrid.solve if images.device.type == "cpu" else multigrid_torch.solve
-    return solve(images, removed, weights)
+    return solve(images, removed, weights, noise)
 
 
 @final
@@ -48,26 +47,16 @@ class NoisyLinear:
             raise RangeError(f"NoisyLinear(weights={self.weights}): give (direct, diagonal), direct > 0, diagonal >= 0")
 
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
-        images = batch.images
         _check_some_kept(removed, batch)
-        filled = self.solve(images, removed, self.weights)
-        if self.noise == 0:
-            return filled
-        field = _noise_field(key.fold("noise"), tuple(batch.ids.tolist()), tuple(images.shape[1:]))
-        noisy = torch.add(filled, field.to(images.device), alpha=self.noise)
-        return torch.where(removed[:, None].to(images.device), noisy, images)
-
-
-@lru_cache(maxsize=1)
-def _noise_field(key: Key, ids: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    """Drawn for whole images, masked later: all methods, orders and fractions of a batch share it, so it is kept."""
-    return key.normal(ids, shape)
+        shape = tuple(batch.images.shape[1:])
+        noise = Noise.drawn(key, batch.ids, shape, self.noise) if self.noise > 0 else None
+        return self.solve(batch.images, removed, self.weights, noise)
 
 
 def _check_some_kept(removed: Removed, batch: Batch) -> None:
-    gone = removed.flatten(1).all(dim=1)
+    gone = removed.flatten(1).cpu().numpy().all(axis=1)
     if gone.any():
-        ids = batch.ids[gone.cpu()].tolist()
+        ids = batch.ids.numpy()[gone].tolist()
         raise EverythingRemoved(
             f"no pixel is kept in image {ids[0]} ({len(ids)} such in this batch): there is nothing to fill from; "
             "use a fraction below 1, or a fixed fill"

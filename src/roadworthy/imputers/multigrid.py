@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import EverythingRemoved, RangeError, ShapeError, SolverError
 from roadworthy.imputers.multigrid_kernels import NOT_FINITE, NOTHING_KEPT, fill_planes, make_space
+from roadworthy.imputers.noise import Noise
 from roadworthy.types import Images, Removed
 
 TOLERANCE = 1e-4
@@ -30,7 +31,7 @@ _WORTH_A_THREAD = 10_000
 """Values below which handing work to a thread costs more than it saves."""
 
 
-def solve(images: Images, removed: Removed, weights: tuple[float, float]) -> Images:
+def solve(images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None) -> Images:
     """Fill each image on its own to `TOLERANCE`; kept pixels stay bit-equal, the input untouched."""
     check(images, removed, weights)
     pixels = images.detach().to("cpu", torch.float32).contiguous().numpy()
@@ -40,14 +41,16 @@ def solve(images: Images, removed: Removed, weights: tuple[float, float]) -> Ima
     errors = np.zeros(pixels.shape[:2])
     count, channels, height, width = pixels.shape
     threads, pieces = _shares(count, channels, height, width)
+    fields, rows, deviation = _arrays(noise, count)
     waiting = iter(pieces)
 
     def work() -> None:
         space = make_space(height, width, LIMIT)
         for first, last in waiting:
             fill_planes(
-                pixels, gone, first, last, weights[1] / weights[0], TOLERANCE, space, filled, iterations, errors
-            )
+                pixels, gone, first, last, weights[1] / weights[0], TOLERANCE, space, fields, rows, deviation,
+                filled, iterations, errors,
+            )  # fmt: skip
 
     if threads == 1:
         work()
@@ -56,6 +59,13 @@ def solve(images: Images, removed: Removed, weights: tuple[float, float]) -> Ima
             done.result()
     refuse_failures(errors, iterations, (height, width))
     return torch.from_numpy(filled).to(images.device)
+
+
+def _arrays(noise: Noise | None, count: int) -> tuple[NDArray[np.float32], NDArray[np.int64], float]:
+    """What the kernel adds: it does so while a plane is at hand, as another pass over all images costs a third more."""
+    if noise is None:
+        return np.zeros((1, 1, 1, 1), np.float32), np.zeros(count, np.int64), 0.0
+    return noise.fields.numpy(), noise.rows.numpy(), noise.deviation
 
 
 def compile_now() -> None:

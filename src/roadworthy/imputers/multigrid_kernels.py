@@ -688,6 +688,14 @@ def _close_channel(space: Space, removed: Mask, mean: Any, out: Flat) -> None:
             row[j] = fill[k + j] + mean if gone[j] else row[j]
 
 
+@_compiled
+def _add_noise(out: Flat, removed: Mask, field: Flat, deviation: Any) -> None:
+    for i in range(out.shape[0]):
+        row, gone, noise = out[i], removed[i], field[i]
+        for j in range(_U8(out.shape[1])):
+            row[j] = row[j] + deviation * noise[j] if gone[j] else row[j]
+
+
 @_cached
 def fill_planes(
     images: NDArray[np.float32],
@@ -697,11 +705,17 @@ def fill_planes(
     ratio: float,
     tolerance: float,
     space: Space,
+    noise: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    deviation: float,
     filled: NDArray[np.float32],
     iterations: NDArray[np.int64],
     errors: NDArray[np.float64],
 ) -> None:
-    """Fill planes `first` to `last` (image · channels + channel). errors: estimates, or what forbids a fill."""
+    """Fill planes `first` to `last` (image · channels + channel), with noise of image n in noise[rows[n]].
+
+    errors: estimates, or what forbids a fill.
+    """
     channels = images.shape[1]
     prepared = -1
     for plane in range(first, last):
@@ -722,3 +736,5 @@ def fill_planes(
         iterations[n, c], error = _converge(space, ratio, tolerance * unit, space.steps.shape[1])
         errors[n, c] = error / unit
         _close_channel(space, gone, _F4(mean), out)
+        if deviation > 0:
+            _add_noise(out, gone, noise[rows[n], c], _F4(deviation))

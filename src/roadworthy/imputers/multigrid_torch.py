@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from roadworthy.imputers.multigrid import LIMIT, TOLERANCE, check, refuse_failures
 from roadworthy.imputers.multigrid_kernels import DAMPING, FLOOR, NOT_FINITE, NOTHING_KEPT, SAFETY, SINGULAR, sizes
+from roadworthy.imputers.noise import Noise
 from roadworthy.types import Images, Removed
 
 _DIRECTIONS = {"east": (0, 1), "south": (1, 0), "southeast": (1, 1), "southwest": (1, -1)}
@@ -34,7 +35,7 @@ class Level(NamedTuple):
     inverse: Tensor
 
 
-def solve(images: Images, removed: Removed, weights: tuple[float, float]) -> Images:
+def solve(images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None) -> Images:
     """Fill each image on its own to `TOLERANCE`; kept pixels stay bit-equal, the input untouched."""
     check(images, removed, weights)
     if not removed.any():
@@ -51,7 +52,8 @@ def solve(images: Images, removed: Removed, weights: tuple[float, float]) -> Ima
     errors = torch.where(mean[..., 0, 0].isfinite(), errors, NOT_FINITE)
     errors = torch.where(count > 0, errors, NOTHING_KEPT).where(gone.any(3).any(2), 0.0)
     refuse_failures(errors.cpu().numpy(), iterations.cpu().numpy(), (images.shape[2], images.shape[3]))
-    return torch.where(gone, fill + mean, pixels)
+    filled = torch.where(gone, fill + mean, pixels)
+    return noise.added(filled, removed) if noise else filled
 
 
 # ---- the matrices -----------------------------------------------------------------------------------------------
