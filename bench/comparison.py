@@ -9,6 +9,7 @@ import resource
 import sys
 from time import perf_counter
 
+import numpy as np
 import torch
 
 import roadworthy as rw
@@ -43,7 +44,7 @@ class Timed:
 
 
 def time_of(name: str, model: torch.nn.Module, count: int, size: int, batch: int, kind: str, rounds: int) -> None:
-    """Comparisons and bare passes in turn, the best of each: the machine's speed wanders by a quarter."""
+    """Each comparison between two rounds of bare passes, then medians: a machine's speed wanders by a quarter."""
     images = Key(0).uniform(range(count), (3, size, size))
     fields = {name: Key(1).fold(name).normal(range(count), (size, size)) for name in ("one", "other")}
     blurred = rw.attributions.controls.blurred
@@ -52,17 +53,17 @@ def time_of(name: str, model: torch.nn.Module, count: int, size: int, batch: int
     rw.impute(rw.NoisyLinear(), images[:1], maps["one"][:1] > 0)  # compile, or load
     options = {"fractions": (0.1, 0.3, 0.5, 0.7, 0.9), "controls": (), "batch_size": batch, "progress": False}
     passes = 1 + 2 * 2 * 5  # plain, and two methods at five fractions in two orders
-    whole, plain, fill = [], [], []
+    rows = []
     for _ in range(rounds):
-        timed = Timed()
+        timed, before = Timed(), bare(model, images, batch, passes)
         start = perf_counter()
         rw.compare(model, (images, torch.zeros(count).long()), maps, imputer={"linear": timed}, **options)
-        whole.append(perf_counter() - start)
-        fill.append(1e3 * timed.seconds / timed.images)
-        plain.append(bare(model, images, batch, passes))
-    forward = 1e3 * min(plain) / passes / count
-    cells = f"{forward:10.2f} {min(fill):9.3f} {min(fill) / forward:7.1%} {min(whole) / min(plain):8.2f}"
-    print(f"{name:12} {kind:8} {size:5} {cells}", flush=True)
+        whole = perf_counter() - start
+        plain = (before + bare(model, images, batch, passes)) / 2
+        forward, fill = plain / passes / count, timed.seconds / timed.images
+        rows.append((1e3 * forward, 1e3 * fill, fill / forward, whole / plain))
+    forward, fill, share, ratio = np.median(rows, axis=0)
+    print(f"{name:12} {kind:8} {size:5} {forward:10.2f} {fill:9.3f} {share:7.1%} {ratio:8.2f}", flush=True)
 
 
 def memory() -> None:
@@ -85,7 +86,7 @@ def main() -> None:
     print(f"{'model':12} {'maps':8} {'size':>5} {'forward ms':>10} {'fill ms':>9} {'share':>7} {'compare':>8}")
     for kind in ("scatter", "blobs"):
         time_of("ResNet-20", cifar_resnet(), 256, 32, 64, kind, rounds=9)
-        time_of("ResNet-18", resnet18(), 32, 224, 16, kind, rounds=5)
+        time_of("ResNet-18", resnet18(), 16, 224, 16, kind, rounds=7)
 
 
 if __name__ == "__main__":
