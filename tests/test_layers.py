@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent / "src" / "roadworthy"
 
 FLOORS = [
     ["errors", "keys", "types", "files", "checkpoints", "training"],
-    ["attributions", "orders", "imputers", "datasets", "models"],
+    ["attributions", "orders", "imputers", "augmentations", "datasets", "models"],
     ["removal", "evaluation", "schooling", "retraining", "leakage"],
     ["statistics"],
     ["parts", "plan", "items", "store", "building", "work", "executors", "runner"],

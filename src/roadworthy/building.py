@@ -7,14 +7,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from torch.nn.functional import cross_entropy
+
 from roadworthy.attributions import Blurred
 from roadworthy.datasets import first
 from roadworthy.errors import PlanError, RoadworthyError
 from roadworthy.items import Fingerprints, fingerprint_data, fingerprint_model
 from roadworthy.models import load
+from roadworthy.models.loading import named
 from roadworthy.parts import PARTS, part
 from roadworthy.plan import LOCATIONS, Plan, Spec
-from roadworthy.schooling import readable
+from roadworthy.schooling import Augment, readable
+from roadworthy.training import Loss
 from roadworthy.types import Attribution, Dataset, Imputer, Normalised
 
 
@@ -94,6 +98,20 @@ def _build_model(key: str, spec: Spec, folder: Path) -> Normalised:
     with _importable(folder):
         network = _named(key, lambda: load(maker, weights, **options))
     return network if isinstance(network, Normalised) and not norm else Normalised(network, **norm)
+
+
+def build_loss(plan: Plan) -> Loss:
+    with _importable(plan.folder):
+        return _named("recipe.loss", named, plan.loss, "loss") if plan.loss else cross_entropy
+
+
+def build_augment(plan: Plan) -> Augment | None:
+    if not plan.augment:
+        return None
+    if ":" not in plan.augment:
+        return part("augmentations", plan.augment).make()  # type: ignore[no-any-return]
+    with _importable(plan.folder):
+        return _named("recipe.augment", named, plan.augment, "augment")  # type: ignore[no-any-return]
 
 
 @contextmanager

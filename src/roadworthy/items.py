@@ -119,7 +119,9 @@ def _judges(plan: Plan, prints: Fingerprints) -> dict[str, str | Spec]:
 def _training(plan: Plan, prints: Fingerprints) -> dict[str, Any]:
     if plan.train is None or plan.recipe is None:
         return {}
-    return {"train": {**_placeless(plan.train), "fingerprint": prints.train}, "recipe": asdict(plan.recipe)}
+    functions = {key: value for key, value in (("loss", plan.loss), ("augment", plan.augment)) if value}
+    train = {**_placeless(plan.train), "fingerprint": prints.train}
+    return {"train": train, "recipe": asdict(plan.recipe), **functions}
 
 
 def _subject(plan: Plan, prints: Fingerprints) -> dict[str, Spec]:

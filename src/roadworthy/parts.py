@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from inspect import getdoc
 from typing import Any
 
-from roadworthy import attributions, datasets, imputers, models, orders
+from roadworthy import attributions, augmentations, datasets, imputers, models, orders
 from roadworthy.errors import UnknownPart
 
 
@@ -68,6 +68,10 @@ PARTS: Mapping[str, Mapping[str, Part]] = {
         "image-mean": Part(imputers.ImageMean),
         "constant": Part(imputers.Constant),
         "blur": Part(imputers.Blur),
+    },
+    "augmentations": {
+        "flip": _value(augmentations.flipped, "Half of the train images mirrored."),
+        "shift-flip": _value(augmentations.shifted_and_flipped, "Moved by up to 4 pixels, and half of them mirrored."),
     },
     "datasets": {
         "arrays": Part(datasets.Arrays),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import PlanError, RoadworthyError
-from roadworthy.parts import part
+from roadworthy.parts import PARTS, part
 from roadworthy.removal import FRACTIONS, checked_fractions
 from roadworthy.retraining import RECIPES
 from roadworthy.training import Recipe
@@ -62,6 +62,10 @@ class Plan:
     recipe: Recipe | None = None
     network: Spec | None = None
     """what is trained from scratch; the model's own architecture if not given"""
+    loss: str = ""
+    """"package.module:function"; cross-entropy if not given"""
+    augment: str = ""
+    """a part, or "package.module:function"; nothing if not given"""
     map_seed: int = 0
     map_batch: int = 64
     batch: int = 64
@@ -129,7 +133,7 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
     "methods": (),
     "evaluation": ("orders", "imputers", "judges", "strategies", "fractions", "seeds", "controls", "blurred"),
     "train": (),
-    "recipe": ("name", "model", *(one.name for one in fields(Recipe))),
+    "recipe": ("name", "model", "loss", "augment", *(one.name for one in fields(Recipe))),
     "run": ("map_seed", "map_batch", "batch", "threads"),
 }
 
@@ -187,6 +191,7 @@ def _with_training(plan: Plan, tables: Mapping[str, Any]) -> Plan:
         return plan
     table = dict(_section(tables, "recipe"))
     network = table.pop("model", None)
+    loss, augment = (_function(key, table.pop(key, "")) for key in ("loss", "augment"))
     recipe = _recipe(table)
     if recipe.select == "best-on-test" and "mask-tuned" in trained:
         raise PlanError("recipe.select = 'best-on-test': a mask-tuned model judges all dots, so it cannot be chosen so")
@@ -195,7 +200,18 @@ def _with_training(plan: Plan, tables: Mapping[str, Any]) -> Plan:
         train=_train(plan.data, tables["train"]),
         recipe=recipe,
         network=None if network is None else _model("recipe.model", network),
+        loss=loss,
+        augment=augment,
     )
+
+
+def _function(key: str, value: Any) -> str:
+    """One of the user's own, by "package.module:function", or an augmentation of ours."""
+    if not isinstance(value, str):
+        raise PlanError(f'recipe.{key} = {value!r}: name a function, as in "mine:{key}"')
+    if key == "augment" and value and ":" not in value:
+        _names("recipe.augment", [value], tuple(PARTS["augmentations"]))
+    return value
 
 
 def _train(data: Spec, table: Mapping[str, Any]) -> Spec:

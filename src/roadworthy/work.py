@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.building import Context, build_network, built
+from roadworthy.building import Context, build_augment, build_loss, build_network, built
 from roadworthy.datasets import first
 from roadworthy.errors import PlanError
 from roadworthy.evaluation import FixedModel, evaluating, explain, judge_batch, labelled, predict, verdict
@@ -112,7 +112,14 @@ def _maps(task: MapTask, context: Context) -> dict[str, NDArray[np.float32]]:
 
 
 def _tuned(task: TuneTask, context: Context) -> Arrays:
-    judge = MaskTuned(_recipe(task.plan), _train(context), context.model, checkpoint=_reachable(task.checkpoint))
+    judge = MaskTuned(
+        _recipe(task.plan),
+        _train(context),
+        context.model,
+        loss=build_loss(task.plan),
+        augment=build_augment(task.plan),
+        checkpoint=_reachable(task.checkpoint),
+    )
     pupil = judge.tuned(context.imputers[task.imputer], Key(task.seed))
     weights = {f"weights.{name}": tensor.cpu().numpy() for name, tensor in pupil.model.state_dict().items()}
     return {**weights, **_curve(pupil)}
@@ -152,6 +159,8 @@ def _judge(task: SweepTask, context: Context, device: torch.device) -> Judge:
             Mapped(_train(context), torch.from_numpy(task.train_scores)),
             lambda: build_network(task.plan),
             test=Mapped(context.data, torch.from_numpy(task.scores)),
+            loss=build_loss(task.plan),
+            augment=build_augment(task.plan),
             checkpoint=_reachable(task.checkpoint),
             device=device,
         )
@@ -192,6 +201,8 @@ def check_training(plan: Plan) -> None:
     if plan.train is not None:
         context = built(plan)
         check_splits(_train(context), context.data)
+        build_loss(plan)
+        build_augment(plan)
         if plan.retrains:
             check_factory(lambda: build_network(plan))
 

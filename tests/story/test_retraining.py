@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import worlds
 from roadworthy import runner
 from roadworthy.cli import app
-from roadworthy.errors import InputError, TrainTestOverlap
+from roadworthy.errors import InputError, PlanError, TrainTestOverlap
 from roadworthy.executors.local import Local
 from roadworthy.plan import read_plan
 from roadworthy.store import Store
@@ -153,6 +153,33 @@ def test_a_training_that_diverges_is_told_with_its_dot_and_is_no_trial(project):
     assert all("TrainingFailed: the training for fraction" in failure["traceback"] for failure in failures)
     assert {failure["label"]["judge"] for failure in failures} == {"retrained"}
     assert len(list((project / "wild" / "trials").iterdir())) == 4  # the fixed model's
+
+
+def test_a_loss_and_an_augmentation_of_ones_own_are_learned_with(project):
+    (project / "my_training.py").write_text(
+        textwrap.dedent("""
+        from torch.nn.functional import cross_entropy
+
+        def louder(logits, labels):
+            return 3 * cross_entropy(logits, labels)
+
+        def dark(images, ids, key):
+            return 0 * images
+        """)
+    )
+    own = 'epochs = 2\nselect = "last"\nloss = "my_training:louder"\naugment = "my_training:dark"'
+    text = (project / "plan.toml").read_text().replace("epochs = 30", own).replace("0.003", "1e-9")
+    (project / "own.toml").write_text(text.replace(', "mask-tuned"', ""))
+    assert run(project, "own", "own.toml").missing == 0
+    trials = [load_file(path) for path in (project / "own" / "trials").iterdir()]
+    losses = {round(float(arrays["curve"][0, 1]), 4) for arrays in trials if "curve" in arrays}
+    # Black images look alike, so a network that hardly learns says about the same of all four classes: 3 · ln 4 = 4.16,
+    # give or take what its first weights prefer. Without the 3 it would be 1.39; from pictures, another one per dot.
+    assert len(losses) == 1
+    assert losses.pop() == pytest.approx(4.16, rel=0.15)
+    (project / "lost.toml").write_text(text.replace("my_training:louder", "my_training:quieter"))
+    with pytest.raises(PlanError, match=r"recipe.loss: loss 'my_training:quieter': my_training .* has no 'quieter'"):
+        run(project, "lost", "lost.toml")
 
 
 def test_a_train_image_among_the_test_images_is_said_and_a_missing_class_is_refused(project):

@@ -157,6 +157,8 @@ def test_a_training_is_told_by_train_images_recipe_and_network():
     assert here == ids(recipe={"epochs": 4})  # what "tiny" says anyway
     assert not here & ids(Fingerprints("d", "m", "other"))
     assert not here & ids(recipe={"epochs": 5})
+    assert not here & ids(recipe={"loss": "mine:focal"})
+    assert not here & ids(recipe={"augment": "flip"})
     changed = ids(recipe={"model": {"name": "resnet18", "width": 8}})
     assert len(here & changed) == 2  # the tuned models start from the given one
 
@@ -207,6 +209,8 @@ def test_complaints_about_training_name_the_key(sections, complaint):
         ({"recipe": {"epoch": 3}}, "recipe.epoch: no such key; did you mean recipe.epochs"),
         ({"recipe": {"model": {"name": "resnet81"}}}, "recipe.model: no part 'resnet81'"),
         ({"recipe": {"select": "best"}}, "recipe: select='best'"),
+        ({"recipe": {"loss": 3}}, "recipe.loss = 3: name a function"),
+        ({"recipe": {"augment": "flop"}}, "recipe.augment: 'flop' is unknown; did you mean 'flip'"),
         ({"recipe": {"select": "best-on-test"}}, "recipe.select = 'best-on-test': a mask-tuned model judges all dots"),
         ({"train": {"images": "all"}}, "train.images = 'all': give a whole number"),
     ],

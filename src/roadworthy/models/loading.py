@@ -34,7 +34,7 @@ def load(
     `factory` may be named "package.module:factory", also in a file of the current folder. The weights of a plain
     network enter a `Normalised` one too. Without weights the initialisation draws from torch's global generator.
     """
-    network = _build(_named(factory) if isinstance(factory, str) else factory, options)
+    network = _build(named(factory) if isinstance(factory, str) else factory, options)
     if weights is not None:
         _fill(network, Path(weights))
     return network.eval()
@@ -45,31 +45,32 @@ def resnet20_cifar10(weights: str | os.PathLike[str]) -> Normalised:
     return Normalised(load(cifar_resnet, weights, depth=20), **CIFAR10_RESNET20).eval()
 
 
-def _named(name: str) -> Callable[..., Any]:
+def named(name: str, kind: str = "model") -> Callable[..., Any]:
+    """What "package.module:name" names, also in a file of the current folder."""
     module_name, _, attribute = name.partition(":")
     if not all(part.isidentifier() for part in [*module_name.split("."), attribute]):
-        raise ModelError(f'model {name!r}: write "package.module:factory", as in "my_model:build"')
-    module = _imported(module_name, name)
+        raise ModelError(f'{kind} {name!r}: write "package.module:factory", as in "my_model:build"')
+    module = _imported(module_name, f"{kind} {name!r}")
     if not hasattr(module, attribute):
         where = getattr(module, "__file__", None) or "a namespace package"
         raise ModelError(
-            f"model {name!r}: {module_name} ({where}) has no {attribute!r}: check the name after the colon"
+            f"{kind} {name!r}: {module_name} ({where}) has no {attribute!r}: check the name after the colon"
         )
     return getattr(module, attribute)  # type: ignore[no-any-return]
 
 
-def _imported(module_name: str, name: str) -> object:
+def _imported(module_name: str, asked: str) -> object:
     with _current_folder_first():
         try:
             return importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             looked = ", ".join(sys.path)
             raise ModelError(
-                f"model {name!r}: no module {error.name!r}; python looked in {looked}: "
+                f"{asked}: no module {error.name!r}; python looked in {looked}: "
                 "run in the folder of your file, or install what is missing"
             ) from error
         except ImportError as error:
-            raise ModelError(f"model {name!r}: importing {module_name} failed: {error}") from error
+            raise ModelError(f"{asked}: importing {module_name} failed: {error}") from error
 
 
 @contextmanager
