@@ -9,7 +9,7 @@ Every image is centred by the mean image of its class, before it is filled: what
 as geometry. (The fill is linear, so that filling before centring gives the same.)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -22,7 +22,7 @@ from roadworthy.errors import InputError
 from roadworthy.imputers import NoisyLinear
 from roadworthy.keys import Key
 from roadworthy.removal import checked_fractions, removed_at
-from roadworthy.types import Batch, Images, Order, Ranks, Removed, Scores
+from roadworthy.types import Batch, Dataset, Images, Labels, Order, Ranks, Removed, Scores
 
 Array = NDArray[np.float64]
 Means = Mapping[int, Tensor]
@@ -63,6 +63,35 @@ def class_means(batches: Iterable[Batch]) -> dict[int, Tensor]:
     if max(counts.values(), default=0) < 2:
         raise InputError("geometry: every class has one image only, so nothing varies within a class; give more images")
     return {label: (total / counts[label]).float() for label, total in totals.items()}
+
+
+def geometry_of(
+    data: Dataset,
+    labels: Labels,
+    maps: Mapping[str, Callable[[], Scores]],
+    orders: Mapping[str, Order],
+    fractions: Sequence[float],
+    key: Key,
+    fill: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
+    size: int = 64,
+) -> Geometry:
+    """Of whole data with known `labels`: the maps of one method at a time are called for and held in memory."""
+
+    def batches() -> Iterator[tuple[slice, Batch]]:
+        start = 0
+        for batch in data.batches(size):
+            rows = slice(start, start + len(batch))
+            yield rows, replace(batch, labels=labels[rows])
+            start = rows.stop
+
+    def scored() -> Iterator[tuple[Batch, dict[str, Scores]]]:
+        for method, load in maps.items():
+            scores = load()
+            for rows, batch in batches():
+                yield batch, {method: scores[rows]}
+
+    means = class_means(batch for _, batch in batches())
+    return measure_geometry(scored(), means, orders, fractions, key, fill)
 
 
 def measure_geometry(

@@ -46,12 +46,21 @@ def gamma_table(
     for dot in geometry.refills:
         raw, error = _ratio(dot)
         half = float(stats.t.isf((1 - level) / 2, max(len(dot.missed) - 1, 1))) * error
-        gamma = float(np.clip(raw, SMALLEST, 1))
         best = known.get((dot.method, dot.order, dot.fraction), np.nan)
         blur = float(geometry.blur[dot.method].mean())
         where = (dot.method, dot.order, dot.fraction)
-        rows.append((*where, gamma, gamma != raw, best, blur, raw, raw - half, raw + half, len(dot.missed)))
+        rows.append((*where, *clipped_gamma(raw), best, blur, raw, raw - half, raw + half, len(dot.missed)))
     return pd.DataFrame(rows, columns=list(GEOMETRY_COLUMNS))
+
+
+def clipped_gamma(raw: float) -> tuple[float, bool]:
+    """The γ to divide by, and whether it had to be clipped.
+
+    >>> clipped_gamma(0.4), clipped_gamma(0.003), clipped_gamma(1.02)
+    ((0.4, False), (0.05, True), (1.0, True))
+    """
+    gamma = min(max(raw, SMALLEST), 1.0)
+    return gamma, gamma != raw
 
 
 def _ratio(dot: Refill) -> tuple[float, float]:
