@@ -38,14 +38,14 @@ class ToyWorld:
 
     size: int = 28
     width: float = 0.2
-    amplitude: float = 0.5
-    grain: float = 0.05
+    amplitude: float = 0.42
+    grain: float = 0.1
 
     @property
     def means(self) -> Array:
         """`(2, pixels)`: sinusoids of different frequency and phase."""
         turns = 2 * np.pi * np.arange(self.size) / self.size
-        waves = [np.outer(np.sin(turns), np.sin(turns)), np.outer(np.sin(2 * turns + 1), np.sin(turns + 1))]
+        waves = [np.outer(np.sin(2 * turns), np.sin(turns)), np.outer(np.sin(turns + 1), np.sin(2 * turns + 1))]
         return self.amplitude * np.stack(waves).reshape(2, -1)
 
     @property

@@ -74,7 +74,7 @@ def _ratio(dot: Refill) -> tuple[float, float]:
 
 
 def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.DataFrame:
-    """The points of `curves` (one imputer, the linear one) above fraction 0, with `gamma` and `debiased` accuracy Acc'.
+    """The points of `curves` (of one imputer, the linear one) that have a γ, with `gamma` and `debiased`, Acc'.
 
     Acc' below `chance` is undefined (NaN): there the model of a proportional loss does not hold. `applies` marks the
     judge that the debiasing is made for, one that is retrained on the filled images.
@@ -127,8 +127,8 @@ def _split(own: pd.DataFrame, other: pd.DataFrame, sign: int) -> tuple[float, fl
     loss, rival_loss = (part["whole"] - part["debiased"] for part in (first, second))
     lead = (first["whole"] - first["accuracy"]) - (second["whole"] - second["accuracy"])
     geometry = (first["gamma"] - second["gamma"]) * (loss + rival_loss) / 2
-    means = (float(part.mean()) for part in (sign * lead, sign * geometry, first["gamma"], second["gamma"]))
-    return (*means, int(both.sum()), len(both))  # type: ignore[return-value]
+    gammas = float(first["gamma"].mean()), float(second["gamma"].mean())
+    return sign * float(lead.mean()), sign * float(geometry.mean()), *gammas, int(both.sum()), len(both)
 
 
 def _sentence(row: pd.Series) -> str:
@@ -145,7 +145,7 @@ def _sentence(row: pd.Series) -> str:
     if lead <= 0:
         return f"{pair}: {where} there is no lead ({100 * lead:.1f} points of accuracy; {gammas})."
     if part <= 0:
-        return f"{text}, none of it geometry, which cost it {-100 * part:.1f} ({gammas})."
+        return f"{text}, none of it geometry, which cost it {abs(100 * part):.1f} ({gammas})."
     if part >= lead:
         return f"{text}, all of it geometry, which alone gives {100 * part:.1f} ({gammas})."
     return f"{text}, {100 * part:.1f} of them ({part / lead:.0%}) by geometry ({gammas})."

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from roadworthy.errors import RangeError, ShapeError
 from roadworthy.statistics.intervals import Array
@@ -27,7 +26,7 @@ class Identity:
     (1.0, 0.0, 1.0, 0.0)
     """
 
-    joint: ArrayLike
+    joint: Array
 
     def __post_init__(self) -> None:
         joint = np.asarray(self.joint, dtype=np.float64)
@@ -40,41 +39,37 @@ class Identity:
     @cached_property
     def outcome(self) -> float:
         """I(x';C): what a perfect retrained classifier would get out of the imputed images."""
-        return mutual_information(self._table.sum(axis=1))
+        return mutual_information(self.joint.sum(axis=1))
 
     @cached_property
     def feature(self) -> float:
         """I(C;x'|M): what the kept pixels say about the class beyond the mask; this is what should be measured."""
-        return conditional_information(np.moveaxis(self._table, 1, 0))
+        return conditional_information(np.moveaxis(self.joint, 1, 0))
 
     @cached_property
     def mask(self) -> float:
         """I(C;M): what the mask alone says about the class."""
-        return mutual_information(self._table.sum(axis=2))
+        return mutual_information(self.joint.sum(axis=2))
 
     @cached_property
     def mitigator(self) -> float:
         """I(C;M|x'): what the mask would still add to the imputed image; 0 where the image shows the mask."""
-        return conditional_information(np.moveaxis(self._table, 2, 0))
+        return conditional_information(np.moveaxis(self.joint, 2, 0))
 
     @cached_property
     def revealed(self) -> float:
         """I(x';M): how far the imputed image shows the mask."""
-        return mutual_information(self._table.sum(axis=0))
+        return mutual_information(self.joint.sum(axis=0))
 
     @cached_property
     def revealed_within_class(self) -> float:
         """I(x';M|C): 0 is the first condition of minimally revealing imputation."""
-        return conditional_information(self._table)
+        return conditional_information(self.joint)
 
     @property
     def leak(self) -> float:
         """I(C;M) − I(C;M|x') = I(x';M) − I(x';M|C): the mask's share of the outcome; negative where it obscures."""
         return self.mask - self.mitigator
-
-    @property
-    def _table(self) -> Array:
-        return np.asarray(self.joint)
 
 
 def mutual_information(joint: Array) -> float:
