@@ -56,7 +56,7 @@ def class_means(batches: Iterable[Batch]) -> dict[int, Tensor]:
     totals: dict[int, Tensor] = {}
     counts: dict[int, int] = {}
     for batch in batches:
-        for label in batch.labels.unique().tolist():
+        for label in sorted(set(batch.labels.tolist())):
             images = batch.images[batch.labels == label]
             totals[label] = totals.get(label, torch.zeros(())) + images.sum(dim=0, dtype=torch.float64)
             counts[label] = counts.get(label, 0) + len(images)
