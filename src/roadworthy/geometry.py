@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from roadworthy.errors import InputError
+from roadworthy.errors import InputError, ShapeError
 from roadworthy.imputers import NoisyLinear
 from roadworthy.keys import Key
 from roadworthy.removal import checked_fractions, removed_at
@@ -74,8 +74,12 @@ def geometry_of(
     key: Key,
     fill: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
     size: int = 64,
+    advance: Callable[[int], object] = lambda images: None,
 ) -> Geometry:
-    """Of whole data with known `labels`: the maps of one method at a time are called for and held in memory."""
+    """Of whole data with known `labels`: the maps of one method at a time are called for and held in memory.
+
+    `advance` is told of every batch that is done, once per method.
+    """
 
     def batches() -> Iterator[tuple[slice, Batch]]:
         start = 0
@@ -87,8 +91,13 @@ def geometry_of(
     def scored() -> Iterator[tuple[Batch, dict[str, Scores]]]:
         for method, load in maps.items():
             scores = load()
+            if not len(scores) == len(labels) == len(data):
+                raise ShapeError(
+                    f"{method}: {len(scores)} maps and {len(labels)} labels for {len(data)} images: give one per image"
+                )
             for rows, batch in batches():
                 yield batch, {method: scores[rows]}
+                advance(len(batch))
 
     means = class_means(batch for _, batch in batches())
     return measure_geometry(scored(), means, orders, fractions, key, fill)

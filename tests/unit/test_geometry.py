@@ -41,6 +41,12 @@ def test_batches_and_the_noise_of_the_fill_change_no_gamma():
         pd.testing.assert_frame_equal(other, whole, rtol=1e-12)
 
 
+def test_progress_counts_the_images_of_every_method():
+    seen = []
+    geometry_of(DATA, LABELS, MAPS, ORDERS, (0.3,), Key(0), size=4, advance=seen.append)
+    assert seen == [4, 4, 1, 4, 4, 1]
+
+
 def test_what_tells_the_classes_apart_is_not_geometry():
     # A picture of its own added to every image of a class vanishes with the class mean.
     pictures = Key(5).uniform(range(3), (2, 7, 6))
@@ -162,6 +168,8 @@ def test_what_cannot_be_measured_is_said():
     one_each = torch.arange(9)
     with pytest.raises(rw.errors.InputError, match="one image only"):
         geometry_of(DATA, one_each, MAPS, ORDERS, (0.3,), Key(0))
+    with pytest.raises(rw.errors.ShapeError, match="m: 8 maps and 9 labels for 9 images"):
+        geometry_of(DATA, LABELS, {"m": lambda: torch.rand(8, 7, 6)}, ORDERS, (0.3,), Key(0))
     with pytest.raises(rw.errors.InputError, match="a fraction above 0"):
         geometry_of(DATA, LABELS, MAPS, ORDERS, (0.0,), Key(0))
     same = rw.datasets.Arrays(torch.full((4, 1, 5, 5), 0.5))
