@@ -48,3 +48,35 @@ def _filled(image, unknowns, solution):
     for (i, j), value in zip(unknowns, solution.reshape(len(unknowns), -1), strict=True):
         filled[:, i, j] = value
     return filled
+
+
+def literal_gamma(images: NDArray[np.float32], labels: NDArray[np.int64], removed: NDArray[np.bool_]) -> float:
+    """γ as it is defined: every image minus the mean image of its class, filled, summed over what was removed."""
+    missed = spread = 0.0
+    for image, label, hole in zip(images, labels, removed, strict=True):
+        centred = image - images[labels == label].astype(np.float64).mean(axis=0)
+        filled = dense_fill(centred, hole)
+        for channel, i, j in np.ndindex(image.shape):
+            if hole[i, j]:
+                missed += (centred[channel, i, j] - filled[channel, i, j]) ** 2
+                spread += centred[channel, i, j] ** 2
+    return missed / spread
+
+
+def literal_identity(joint: NDArray[np.float64]) -> dict[str, float]:
+    """The four terms from entropies of sums alone: I(A;B|Z) = H(A,Z) + H(B,Z) − H(A,B,Z) − H(Z)."""
+
+    def entropy(*kept: int) -> float:
+        sums: dict[tuple[int, ...], float] = {}
+        for place in np.ndindex(joint.shape):
+            part = tuple(place[axis] for axis in kept)
+            sums[part] = sums.get(part, 0.0) + joint[place]
+        return -sum(p * np.log2(p) for p in sums.values() if p > 0)
+
+    label, mask, image = 0, 1, 2
+    return {
+        "outcome": entropy(label) + entropy(image) - entropy(label, image),
+        "feature": entropy(label, mask) + entropy(image, mask) - entropy(label, mask, image) - entropy(mask),
+        "mask": entropy(label) + entropy(mask) - entropy(label, mask),
+        "mitigator": entropy(label, image) + entropy(mask, image) - entropy(label, mask, image) - entropy(image),
+    }

@@ -53,7 +53,16 @@ def test_the_page_of_the_command_has_not_drifted(tmp_path):
     assert out.read_text() == (ROOT / "docs" / "cli.md").read_text(), "run: make docs"
 
 
-def test_the_examples_run(capsys):
+def test_the_example_of_a_method_of_your_own_runs(capsys):
     comparison = runpy.run_path(str(ROOT / "examples" / "own_method.py"))["main"](images=30)
     assert comparison.ranking().query("~control")["method"].iloc[0] == "IG"
     assert "darkness" in capsys.readouterr().out
+
+
+def test_the_example_of_leakage_says_what_its_page_says(capsys):
+    table = runpy.run_path(str(ROOT / "examples" / "leakage_identity.py"))["main"]()
+    found = table.set_index(["world", "order", "fill"])["outcome"]
+    # Derived in tests/unit/test_identity.py: the hole shows all of 1 bit; hidden, half of 1 − H₂(¼) is left.
+    assert found["top/bottom, map of nothing", "lerf", "invertible"] == pytest.approx(1)
+    assert found["top/bottom, map of nothing", "lerf", "minimally revealing"] == pytest.approx(0.0944, abs=1e-4)
+    assert "outcome = feature + mask - mitigator" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """Which explanation can you trust? Roadworthy removes pixels as each method claims, debiases, and measures."""
 
-from roadworthy import attributions, datasets, errors, imputers, models
+from roadworthy import attributions, datasets, errors, imputers, models, statistics
 from roadworthy.calls import impute, removed
 from roadworthy.compare import CONTROLS, compare
 from roadworthy.comparison import Comparison
@@ -35,4 +35,5 @@ __all__ = [
     "imputers",
     "models",
     "removed",
+    "statistics",
 ]

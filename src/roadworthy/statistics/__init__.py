@@ -1,17 +1,21 @@
 """From per-image Verdicts to curves, scores, ranks, tests and agreement, with intervals. Numbers only: no torch here.
 
-curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement
+curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement;
+debiasing, of what `geometry.py` measured; discrete ► identity, leakage taken apart on worlds that can be listed
 
 A score is linear in the images (`PAPER` 5): area and srg of a method are means of per-image values, so all methods are
 resampled and compared on the same images.
 """
 
+from roadworthy.statistics import discrete
 from roadworthy.statistics.agreement import kendall, krippendorff, spearman
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
 from roadworthy.statistics.contest import Contest, Stopping, contests
 from roadworthy.statistics.curves import Setting, Value, Verdicts, curves, per_image
+from roadworthy.statistics.debiasing import GEOMETRY_COLUMNS, debiased, gamma_table, leads
+from roadworthy.statistics.identity import Identity
 from roadworthy.statistics.intervals import LEVEL, mean_interval, share_interval
 from roadworthy.statistics.pairs import COLUMNS as PAIR_COLUMNS
 from roadworthy.statistics.pairs import groups, holm, pairs, undecided
@@ -21,11 +25,13 @@ from roadworthy.statistics.summary import summary, winners
 from roadworthy.statistics.warnings import Ties, warnings
 
 __all__ = [
+    "GEOMETRY_COLUMNS",
     "LEVEL",
     "PAIR_COLUMNS",
     "SCORES",
     "Block",
     "Contest",
+    "Identity",
     "Setting",
     "Stopping",
     "Ties",
@@ -39,10 +45,14 @@ __all__ = [
     "consistency_matrix",
     "contests",
     "curves",
+    "debiased",
+    "discrete",
+    "gamma_table",
     "groups",
     "holm",
     "kendall",
     "krippendorff",
+    "leads",
     "mean_interval",
     "overall_alpha",
     "pairs",

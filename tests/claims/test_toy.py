@@ -1,0 +1,97 @@
+"""The older supplement's toy experiment: orderings that know nothing are ranked by their shape, unless debiased."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+import roadworthy as rw
+from roadworthy.geometry import class_means, measure_geometry
+from roadworthy.keys import Key
+from roadworthy.orders import least_relevant_first, most_relevant_first
+from roadworthy.statistics import gamma_table
+from roadworthy.toy import ToyWorld, best_gamma, exact_gamma, fill_operator, logistic_regressions, run_toy
+
+BLIND = ["rand", "semi", "gauss"]
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids="seed {}".format)
+def result(request):
+    return run_toy(fractions=(0.1, 0.3, 0.5, 0.7, 0.9), seed=request.param)
+
+
+def means(points, column):
+    """Mean over fractions, ascending, per order."""
+    table = points.groupby(["order", "method"])[column].mean()
+    return table["morf"].sort_values(), table["lerf"].sort_values()
+
+
+def test_a_regression_on_whole_images_is_right_on_about_95_percent(result):
+    assert result.curves.query("fraction == 0")["accuracy"].unique() == pytest.approx([0.95], abs=0.02)
+
+
+def test_gauss_comes_second_in_morf_and_next_to_worst_in_lerf(result):
+    morf, lerf = means(result.debiased(), "accuracy")
+    assert list(morf.index[:2]) == ["true", "gauss"]  # the lower the better
+    assert list(lerf.index[:2]) == ["worst", "gauss"]  # the higher the better
+
+
+def test_debiasing_brings_the_three_that_know_nothing_closer_together(result):
+    points = result.debiased()
+    blind = points[points["method"].isin(BLIND)]
+    assert blind["debiased"].notna().all()
+    for before, after in zip(means(blind, "accuracy"), means(blind, "debiased"), strict=True):
+        assert np.ptp(after) < np.ptp(before)
+
+
+def test_the_best_fill_misses_less_than_the_linear_one(result):
+    table = result.geometry
+    assert (table["optimum"] < table["raw"]).all()
+    # Scatter is nearly restored, a bump is not: γ orders the three as the accuracies do.
+    gamma = table.groupby("method")["gamma"].mean()
+    assert gamma["rand"] < gamma["semi"] < gamma["gauss"]
+
+
+def test_measured_gamma_equals_its_exact_counterpart_within_sampling_error():
+    world, count = ToyWorld(), 300
+    pixels, labels = world.draw(count, Key(3))
+    images = torch.from_numpy(pixels).float().reshape(count, 1, world.size, world.size)
+    batch = rw.Batch(torch.arange(count), images, torch.from_numpy(labels))
+    maps = {name: torch.from_numpy(one)[None] for name, one in world.orderings(Key(4)).items()}
+    scores = {name: one.float().expand(count, -1, -1) for name, one in maps.items() if name != "semi"}  # semi has ties
+    orders = {"morf": most_relevant_first, "lerf": least_relevant_first}
+    table = gamma_table(measure_geometry([(batch, scores)], class_means([batch]), orders, (0.2, 0.6), Key(0)))
+    for row in table.itertuples():
+        removed = rw.removed(maps[row.method].float(), row.fraction, row.order)[0].numpy()
+        error = (row.high - row.low) / 2 / 1.968  # half-width by its t quantile with 299 degrees of freedom
+        # 16 dots: beyond 4 errors by chance in one of a thousand such tests. The fill's 1e-4 is far below.
+        assert abs(row.raw - exact_gamma(world.covariance, removed)) < 4 * error
+        assert error < 0.05 * row.raw + 0.005  # the bound says something
+
+
+def test_exact_gammas_are_the_traces_of_the_definition():
+    world = ToyWorld(size=8)
+    removed = rw.removed(Key(0).uniform([0], (8, 8)), 0.4)[0].numpy()
+    gone, sigma, operator = removed.ravel(), world.covariance, fill_operator(removed)
+    b = operator[np.ix_(gone, ~gone)]
+    uu, uk, ku, kk = (sigma[np.ix_(a, c)] for a in (gone, ~gone) for c in (gone, ~gone))
+    assert np.allclose(operator[np.ix_(gone, gone)], 0)  # what was there has no influence
+    linear = np.trace(uu - b @ ku - uk @ b.T + b @ kk @ b.T) / np.trace(uu)
+    assert exact_gamma(sigma, removed) == pytest.approx(linear, abs=1e-9)
+    best = np.trace(uu - uk @ np.linalg.inv(kk) @ ku) / np.trace(uu)
+    assert best_gamma(sigma, removed) == pytest.approx(best, abs=1e-9)
+
+
+def test_the_regressions_minimise_their_loss():
+    world = ToyWorld(size=6)
+    images, labels = world.draw(2 * 30, Key(1))
+    weights, offsets = logistic_regressions(images.reshape(2, 30, 36), labels.reshape(2, 30).astype(float))
+
+    def loss(values, x, y):
+        logits = x @ values[:-1] + values[-1]
+        return np.sum(np.logaddexp(0, logits) - y * logits) + values[:-1] @ values[:-1] / 2
+
+    for run, rows in enumerate((slice(0, 30), slice(30, 60))):
+        found = minimize(loss, np.zeros(37), (images[rows], labels[rows]), method="BFGS", options={"gtol": 1e-6})
+        # BFGS with numerical gradients stops at about 1e-4.
+        assert np.allclose([*weights[run], offsets[run]], found.x, atol=1e-3)
