@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from roadworthy.errors import InputError, ShapeError
+from roadworthy.evaluation import fill
 from roadworthy.imputers import NoisyLinear
 from roadworthy.keys import Key
+from roadworthy.orders import rank
 from roadworthy.removal import checked_fractions, removed_at
 from roadworthy.types import Batch, Dataset, Images, Labels, Order, Ranks, Removed, Scores
 
@@ -72,7 +74,7 @@ def geometry_of(
     orders: Mapping[str, Order],
     fractions: Sequence[float],
     key: Key,
-    fill: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
+    imputer: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
     size: int = 64,
     advance: Callable[[int], object] = lambda images: None,
 ) -> Geometry:
@@ -100,7 +102,7 @@ def geometry_of(
                 advance(len(batch))
 
     means = class_means(batch for _, batch in batches())
-    return measure_geometry(scored(), means, orders, fractions, key, fill)
+    return measure_geometry(scored(), means, orders, fractions, key, imputer)
 
 
 def measure_geometry(
@@ -109,25 +111,24 @@ def measure_geometry(
     orders: Mapping[str, Order],
     fractions: Sequence[float],
     key: Key,
-    fill: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
+    imputer: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
 ) -> Geometry:
     """Stream batches with the scores of every method; ties are broken by `key`, as when the same maps are judged.
 
     `means` are the `class_means` of the same images. Fraction 0 removes nothing and is left out.
     """
-    quiet = replace(fill, noise=0.0)
+    quiet = replace(imputer, noise=0.0)
     shares = [fraction for fraction in checked_fractions(fractions) if fraction > 0]
     lost: dict[tuple[str, str, float], list[Array]] = {}
     blur: dict[str, list[Array]] = {}
     for batch, maps in scored:
         centred = replace(batch, images=batch.images - torch.stack([means[label] for label in batch.labels.tolist()]))
         for method, scores in maps.items():
-            ranks = {name: order(scores, batch.ids, key) for name, order in orders.items()}
-            blur.setdefault(method, []).append(blurriness(next(iter(ranks.values()))))
-            for name in orders:
-                for fraction in shares:
-                    removed = removed_at(ranks[name], fraction)
-                    pair = _squares(centred.images, quiet(centred, removed, key), removed)
+            ranked = rank(orders, scores, batch.ids, key)
+            blur.setdefault(method, []).append(blurriness(next(iter(ranked.values()))))
+            for name, ranks in ranked.items():
+                for fraction, filled in zip(shares, fill(quiet, centred, ranks, shares, key), strict=True):
+                    pair = _squares(centred.images, filled, removed_at(ranks, fraction))
                     lost.setdefault((method, name, fraction), []).append(pair)
     if not lost:
         raise InputError("geometry: there is nothing to measure; give images, methods and a fraction above 0")

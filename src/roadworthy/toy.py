@@ -22,9 +22,10 @@ from roadworthy.keys import Key
 from roadworthy.orders import least_relevant_first, most_relevant_first
 from roadworthy.removal import FRACTIONS, removed_at
 from roadworthy.statistics.debiasing import GEOMETRY_COLUMNS, clipped_gamma, debiased
+from roadworthy.types import Order
 
 Array = NDArray[np.float64]
-_ORDERS = {"morf": most_relevant_first, "lerf": least_relevant_first}
+_ORDERS: dict[str, Order] = {"morf": most_relevant_first, "lerf": least_relevant_first}
 
 
 @final
