@@ -1,12 +1,14 @@
 """From per-image Verdicts to curves, scores, ranks, tests and agreement, with intervals. Numbers only: no torch here.
 
-curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement
+curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement;
+information ► audit
 
 A score is linear in the images (`PAPER` 5): area and srg of a method are means of per-image values, so all methods are
 resampled and compared on the same images.
 """
 
 from roadworthy.statistics.agreement import kendall, krippendorff, spearman
+from roadworthy.statistics.audit import Hole, mask_table, most_relevant_share, recovery_table, verdict_table
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
@@ -26,6 +28,7 @@ __all__ = [
     "SCORES",
     "Block",
     "Contest",
+    "Hole",
     "Setting",
     "Stopping",
     "Ties",
@@ -43,17 +46,21 @@ __all__ = [
     "holm",
     "kendall",
     "krippendorff",
+    "mask_table",
     "mean_interval",
+    "most_relevant_share",
     "overall_alpha",
     "pairs",
     "per_image",
     "ranking",
+    "recovery_table",
     "resampled_means",
     "scores",
     "share_interval",
     "spearman",
     "summary",
     "undecided",
+    "verdict_table",
     "warnings",
     "winners",
 ]
