@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from roadworthy.building import Context
 from roadworthy.datasets.streams import picked
 from roadworthy.errors import InputError, RangeError
-from roadworthy.evaluation import labelled, predict
+from roadworthy.evaluation import evaluating, labelled, predict
 from roadworthy.items import Fingerprints, Item, map_items
 from roadworthy.keys import Key
 from roadworthy.leakage import FOLDS, READERS, read_masks
@@ -38,7 +38,7 @@ from roadworthy.recovery import (
 from roadworthy.removal import checked_fractions, removed_at
 from roadworthy.statistics import Hole, most_relevant_share
 from roadworthy.store import verdict_arrays
-from roadworthy.types import Batch, Dataset, Ids, Imputer, Labels, Recovered, Scores, Verdict
+from roadworthy.types import UNLABELLED, Batch, Dataset, Ids, Imputer, Labels, Recovered, Scores, Verdict
 
 Arrays = Mapping[str, NDArray[Any]]
 FRACTIONS = (0.1, 0.5, 0.9)
@@ -180,13 +180,13 @@ def method_holes(imputer: str, method: str, orders: Sequence[str], fractions: Se
 
 def known_labels(context: Context) -> tuple[torch.Tensor, torch.Tensor]:
     """Ids and classes of all images; without a label the model's prediction stands in."""
-    ids, labels = [], []
-    for batch in context.data.batches(256):
-        unlabelled = bool((batch.labels < 0).any())
-        known = labelled(batch, predict(context.model, batch.images, context.model.device)) if unlabelled else batch
-        ids.append(known.ids)
-        labels.append(known.labels)
-    return torch.cat(ids), torch.cat(labels)
+    labels = []
+    with evaluating(context.model) as device:
+        for batch in context.data.batches(256):
+            unknown = bool((batch.labels == UNLABELLED).any())
+            known = labelled(batch, predict(context.model, batch.images, device)) if unknown else batch
+            labels.append(known.labels)
+    return context.data.ids, torch.cat(labels)
 
 
 def recovered_arrays(found: Mapping[Hole, Recovered]) -> dict[str, NDArray[Any]]:

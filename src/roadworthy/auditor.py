@@ -21,7 +21,9 @@ from roadworthy.items import Fingerprints, Item
 from roadworthy.leakage import check_classes
 from roadworthy.plan import Plan
 from roadworthy.runner import Executor, Notes, OnEvent, Work, map_tasks, pending
+from roadworthy.statistics import Hole
 from roadworthy.store import Store
+from roadworthy.types import Recovered
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,7 @@ def audit_tables(work: AuditWork, store: Store) -> dict[str, pd.DataFrame]:
         for measure, item in done.items()
         if measure.name == "masks"
     }
-    recovered = {}
+    recovered: dict[Hole, Recovered] = {}
     for measure, item in done.items():
         holes = {
             "predictor": pattern_holes(measure.imputer, fractions),
@@ -110,6 +112,4 @@ def audit_tables(work: AuditWork, store: Store) -> dict[str, pd.DataFrame]:
         }.get(measure.name, [])
         if holes:
             recovered |= recovered_from(store.read("audit", item.id)[1], holes)
-    masks = statistics.mask_table(read, plan.orders, fractions)
-    recovery = statistics.recovery_table(recovered)
-    return {"masks": masks, "recovery": recovery, "verdicts": statistics.verdict_table(masks, recovery)}
+    return statistics.audit_tables(read, recovered, plan.orders, fractions)

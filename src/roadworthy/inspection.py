@@ -101,6 +101,4 @@ def inspect(material: Material, settings: Settings, progress: bool = True) -> di
             for share in shares:
                 read[method, share] = read_share(scores, share, material.labels, material.data.ids, key, settings)
                 advance(1)
-    masks = statistics.mask_table(read, orders, settings.fractions)
-    recovery = statistics.recovery_table(recovered)
-    return {"masks": masks, "recovery": recovery, "verdicts": statistics.verdict_table(masks, recovery)}
+    return statistics.audit_tables(read, recovered, orders, settings.fractions)

@@ -109,9 +109,8 @@ def check_classes(labels: NDArray[np.int64], known: int = 0) -> None:
 
 def _inputs(removed: Removed, side: int) -> Tensor:
     """`(n, 1, h, w)` in [−1, 1]; what is larger than `side` is averaged down."""
-    masks = removed[:, None].float() * 2 - 1
-    height, width = (min(side, size) for size in removed.shape[-2:])
-    return masks if masks.shape[-2:] == (height, width) else adaptive_avg_pool2d(masks, (height, width))
+    size = tuple(min(side, length) for length in removed.shape[-2:])
+    return torch.cat([adaptive_avg_pool2d(piece[:, None].float() * 2 - 1, size) for piece in removed.split(256)])
 
 
 def _trained(
@@ -125,6 +124,8 @@ def _trained(
     with key.fold("init").torch_rng():
         network = reader.make(classes)
     learned, held = split(len(inputs), reader.recipe, key)
+    if len(learned) % reader.recipe.batch_size == 1 < len(learned):
+        learned = learned[1:]  # a last batch of one mask has no variance to be normalised by
 
     def measure() -> float:
         return float((_told(network, inputs[held]).argmax(dim=1) == targets[held]).float().mean())

@@ -29,6 +29,8 @@ LEARNED, TESTED = 2**20, 2**18
 """pixels that are learned from in an epoch, and tested on: 1,024 and 256 images of 32×32"""
 _LEAST = 32
 """images, however large they are"""
+_ROUNDS = 8
+"""how often few or small images come in one epoch"""
 
 Size = tuple[int, int]
 
@@ -77,16 +79,17 @@ def rows_apart(images: int, size: Size, key: Key) -> tuple[list[int], list[int]]
 def train_predictor(
     imputer: Imputer, batch: Batch, key: Key, on_epoch: Callable[[EpochRecord], object] | None = None
 ) -> nn.Sequential:
-    """One predictor for all shares; each image gets a new mask in every epoch."""
+    """One predictor for all shares; each image gets a new mask whenever it comes."""
     with key.fold("init").torch_rng():
         network = predictor(batch.images.shape[1])
+    rounds = min(_ROUNDS, max(1, LEARNED // (len(batch) * batch.images[0, 0].numel())))
 
     def batches(epoch: int) -> Iterator[tuple[Images, Tensor]]:
-        now = key.fold("epoch", epoch)
-        order = torch.from_numpy(now.fold("shuffle").permutation(0, len(batch)))
-        for rows in order.split(RECIPE.batch_size):
-            removed = random_removed(batch[rows], now)
-            yield imputer(batch[rows], removed, now), removed[:, None].float()
+        for now in (key.fold("epoch", epoch, "round", number) for number in range(rounds)):
+            order = torch.from_numpy(now.fold("shuffle").permutation(0, len(batch)))
+            for rows in order.split(RECIPE.batch_size):
+                removed = random_removed(batch[rows], now)
+                yield imputer(batch[rows], removed, now), removed[:, None].float()
 
     fit(network, batches, RECIPE, key=key, loss=binary_cross_entropy_with_logits, on_epoch=on_epoch)
     return network.eval()

@@ -23,11 +23,11 @@ from roadworthy.types import Batch
 
 
 def planes(n, start=0, size=16):
-    """Tilted planes with noise of 0.01: a linear fill continues them, and its own noise of 0.01 is the same."""
+    """Tilted planes, 0.1 to 0.7, with noise of 0.01: a linear fill continues them, its own noise is the same."""
     ids = torch.arange(start, start + n)
     down, right = torch.meshgrid(torch.linspace(-1, 1, size), torch.linspace(-1, 1, size), indexing="ij")
     tilt = Key(3).fold("tilt").uniform(ids, (3, 1, 1)) - 0.5
-    plane = 0.5 + 0.3 * (tilt[:, :1] + tilt[:, 1:2] * down + tilt[:, 2:] * right)
+    plane = 0.4 + 0.2 * (tilt[:, :1] + tilt[:, 1:2] * down + tilt[:, 2:] * right)
     images = plane + 0.01 * Key(3).fold("noise").normal(ids, (1, size, size))
     return Batch(ids, images.clamp(0, 1), torch.zeros(n, dtype=torch.int64))
 
@@ -36,7 +36,7 @@ def planes(n, start=0, size=16):
 def told():
     """error, AUC and guess per imputer and pattern, half of the pixels removed"""
     found = {}
-    for name, imputer in (("fixed", Constant(0.5)), ("linear", NoisyLinear())):
+    for name, imputer in (("fixed", Constant(0.9)), ("linear", NoisyLinear())):
         network = train_predictor(imputer, planes(128), Key(0))
         test = planes(64, start=1000)
         for pattern in PATTERNS:

@@ -8,7 +8,14 @@ resampled and compared on the same images.
 """
 
 from roadworthy.statistics.agreement import kendall, krippendorff, spearman
-from roadworthy.statistics.audit import Hole, mask_table, most_relevant_share, recovery_table, verdict_table
+from roadworthy.statistics.audit import (
+    Hole,
+    audit_tables,
+    mask_table,
+    most_relevant_share,
+    recovery_table,
+    verdict_table,
+)
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
@@ -36,6 +43,7 @@ __all__ = [
     "Verdicts",
     "aopc",
     "area",
+    "audit_tables",
     "betting_interval",
     "blocks",
     "consistency",

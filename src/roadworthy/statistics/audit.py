@@ -36,6 +36,17 @@ class Hole(NamedTuple):
     fraction: float
 
 
+def audit_tables(
+    read: Mapping[tuple[str, float], Verdict],
+    recovered: Mapping[Hole, Recovered],
+    orders: Sequence[str],
+    fractions: Sequence[float],
+) -> dict[str, pd.DataFrame]:
+    """Every table of the audit by its name."""
+    masks, recovery = mask_table(read, orders, fractions), recovery_table(recovered)
+    return {"masks": masks, "recovery": recovery, "verdicts": verdict_table(masks, recovery)}
+
+
 def most_relevant_share(order: str, fraction: float) -> float:
     """A mask and its complement say the same: what LeRF removes at p is what MoRF keeps at 1 − p.
 
