@@ -124,7 +124,7 @@ class Comparison:
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page with ranking, warnings, curves and pictures."""
         settings = {(dot.judge, dot.order, dot.imputer) for dot in self.verdicts}
-        several = (~self._ranking["control"]).sum() > 1 and len(settings) > 1
+        several = self._ranking.loc[~self._ranking["control"], "method"].nunique() > 1 and len(settings) > 1
         return write_page(
             Path(path),
             verdict=self.verdict(),
