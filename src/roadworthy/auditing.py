@@ -159,7 +159,8 @@ def apart(data: Dataset, key: Key) -> tuple[Batch, Batch, list[int]]:
     """Images to learn from, other images to test on, and the rows of these; the same for all imputers and methods."""
     height, width = next(data.batches(1)).images.shape[-2:]
     learned, tested = rows_apart(len(data), (height, width), key.fold("predictor"))
-    return (*(next(picked(data, rows).batches(len(rows))) for rows in (learned, tested)), tested)
+    first, second = (next(picked(data, rows).batches(len(rows))) for rows in (learned, tested))
+    return first, second, tested
 
 
 def recovered_patterns(

@@ -31,6 +31,7 @@ console = Console()
 audits = typer.Typer()
 
 ReaderName = StrEnum("ReaderName", {name: name for name in READERS})  # type: ignore[misc]
+_SMALL = ReaderName("small")
 
 
 @audits.command("audit")
@@ -40,9 +41,7 @@ def audit_plan(
     fraction: Annotated[
         list[float] | None, typer.Option(help="Shares of removed pixels to look at; 0.1, 0.5 and 0.9 if not given.")
     ] = None,
-    reader: Annotated[ReaderName, typer.Option(help="Who reads the masks; resnet18 is the paper's.")] = (
-        ReaderName.small
-    ),
+    reader: Annotated[ReaderName, typer.Option(help="Who reads the masks; resnet18 is the paper's.")] = _SMALL,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0 means as many as cores and threads allow.")] = 0,
 ) -> None:
     """Do the holes give the class away? Measure what the masks tell, and whether the fill shows them.

@@ -109,8 +109,9 @@ def check_classes(labels: NDArray[np.int64], known: int = 0) -> None:
 
 def _inputs(removed: Removed, side: int) -> Tensor:
     """`(n, 1, h, w)` in [−1, 1]; what is larger than `side` is averaged down."""
-    size = tuple(min(side, length) for length in removed.shape[-2:])
-    return torch.cat([adaptive_avg_pool2d(piece[:, None].float() * 2 - 1, size) for piece in removed.split(256)])
+    height, width = (min(side, length) for length in removed.shape[-2:])
+    pieces = (piece[:, None].float() * 2 - 1 for piece in torch.split(removed, 256))
+    return torch.cat([adaptive_avg_pool2d(piece, (height, width)) for piece in pieces])
 
 
 def _trained(
@@ -139,4 +140,4 @@ def _told(network: nn.Module, inputs: Tensor) -> Tensor:
     """Probabilities; in pieces, so that memory stays small."""
     network.eval()
     with torch.no_grad():
-        return torch.cat([network(piece).softmax(dim=1) for piece in inputs.split(256)])
+        return torch.cat([network(piece).softmax(dim=1) for piece in torch.split(inputs, 256)])

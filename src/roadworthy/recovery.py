@@ -89,7 +89,7 @@ def train_predictor(
     def batches(epoch: int) -> Iterator[tuple[Images, Tensor]]:
         for now in (key.fold("epoch", epoch, "round", number) for number in range(rounds)):
             order = torch.from_numpy(now.fold("shuffle").permutation(0, len(batch)))
-            for rows in order.split(RECIPE.batch_size):
+            for rows in torch.split(order, RECIPE.batch_size):
                 removed = random_removed(batch[rows], now)
                 yield imputer(batch[rows], removed, now), removed[:, None].float()
 

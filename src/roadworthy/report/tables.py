@@ -36,7 +36,7 @@ def short_ranking(table: pd.DataFrame, audit: pd.DataFrame | None = None) -> pd.
 def _holes(audit: pd.DataFrame, method: str, imputer: str) -> str:
     """An inverted copy has its method's masks, in the other order."""
     own = audit[(audit["method"] == method.removesuffix(" inverted")) & (audit["imputer"] == imputer)]
-    return _GAP if own.empty else str(own.loc[own["leak"].idxmax(), "verdict"])
+    return _GAP if own.empty else str(own["verdict"].iloc[int(own["leak"].argmax())])
 
 
 def _rank(rank: Any, low: Any, high: Any) -> str:

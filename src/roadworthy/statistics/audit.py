@@ -5,7 +5,7 @@ shows the mask (recoverability): the leak is the one times the other.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -121,7 +121,7 @@ def verdict_table(masks: pd.DataFrame, recovery: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=VERDICT_COLUMNS)
 
 
-def _verdict(rows: Sequence[Mapping[str, float]]) -> tuple[str, str, float]:
+def _verdict(rows: Sequence[Mapping[Any, Any]]) -> tuple[str, str, float]:
     worst = max(rows, key=lambda row: (leak(row), row["accuracy"]))
     value = leak(worst)
     verdict = "leak-free" if value < LITTLE else "leaks a little" if value < MUCH else "leaks"
@@ -134,14 +134,14 @@ def _verdict(rows: Sequence[Mapping[str, float]]) -> tuple[str, str, float]:
     return verdict, f"{place}: {share}; {shown}: {value:.1%} of the class comes through", value
 
 
-def leak(row: Mapping[str, float]) -> float:
+def leak(row: Mapping[Any, Any]) -> float:
     """The share of the class's entropy that the masks are proven to tell, times the share of the mask that shows."""
     if row["low"] <= row["chance"] or not row["class_bits"]:
         return 0.0
-    return row["bits"] / row["class_bits"] * recoverability(row)
+    return float(row["bits"] / row["class_bits"] * recoverability(row))
 
 
-def recoverability(row: Mapping[str, float]) -> float:
+def recoverability(row: Mapping[Any, Any]) -> float:
     """How much of the guesswork about filled pixels the better of predictor and trivial inverse takes away.
 
     >>> recoverability({"error": 0.2, "inverse": 0.05, "guess": 0.5})
