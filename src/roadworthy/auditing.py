@@ -137,7 +137,9 @@ def _recovery(task: AuditTask, context: Context) -> Arrays:
     _, tested, rows = apart(context.data, key)
     network = predictor(tested.images.shape[1])
     weights = {name: array for name, array in (task.weights or {}).items() if name.startswith("weights.")}
-    network.load_state_dict({name[8:]: torch.from_numpy(np.array(array)) for name, array in weights.items()})
+    network.load_state_dict(
+        {name.removeprefix("weights."): torch.from_numpy(np.array(array)) for name, array in weights.items()}
+    )
     holes = method_holes(task.measure.imputer, task.measure.method, task.plan.orders, task.settings.fractions)
     ranks = {order: part("orders", order).make()(_scores(task)[rows], tested.ids, key) for order in task.plan.orders}
     return recovered_arrays(

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import worlds
+from roadworthy.cli import app
 
 PLAN = """
 [data]
@@ -122,7 +124,8 @@ def test_a_store_finds_the_data_of_its_plan_when_there_is_more_to_do(project, un
     assert set(pd.read_csv(project / "unbroken" / "audit-masks.csv")["fraction"]) == {0.2, 0.4}
 
 
-def test_what_cannot_be_audited_is_said_in_one_line(project):
+def test_what_cannot_be_audited_is_said_in_one_line(project, monkeypatch):
+    monkeypatch.chdir(project)
     pictures(project / "same", worlds.sides(n=12), ("left", "left"))
     (project / "one.toml").write_text(PLAN.format(pictures="same"))
     for words, cure in (
@@ -131,7 +134,7 @@ def test_what_cannot_be_audited_is_said_in_one_line(project):
         (("pictures",), "is no store with a plan"),
         (("pictures", "--store", "x"), "or a store alone"),
     ):
-        result = audit(project, *words)
-        assert result.returncode == 1
-        assert "Traceback" not in result.stderr
-        assert cure in " ".join(result.stderr.split())
+        result = CliRunner().invoke(app, ["audit", *words])
+        assert result.exit_code == 1
+        assert "Traceback" not in result.output
+        assert cure in " ".join(result.output.split())
