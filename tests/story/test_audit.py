@@ -23,7 +23,7 @@ root = "{pictures}"
 factory = "my_model:build"
 [methods]
 edges = "edges"
-GB = "gb"
+gradient = "gradient"
 [evaluation]
 imputers = ["fixed", "linear"]
 fractions = [0.5]
