@@ -21,6 +21,7 @@ BENCHES = {
         *filter(None, [os.environ.get("ROADWORTHY_DATA")]),
     ],
     "Retraining with linear against fixed fill": ["retraining.py"],
+    "The leakage audit, given the maps": ["audit.py"],
     "Statistics": ["statistics.py"],
     "The lab book": ["lab_book.py"],
 }

@@ -10,10 +10,24 @@ ROOT = Path(__file__).parent.parent / "src" / "roadworthy"
 FLOORS = [
     ["errors", "keys", "types", "files", "checkpoints", "training"],
     ["attributions", "orders", "imputers", "augmentations", "datasets", "models"],
-    ["removal", "evaluation", "schooling", "retraining", "leakage", "geometry"],
+    ["removal", "evaluation", "geometry", "schooling", "retraining", "leakage", "recovery"],
     ["statistics"],
-    ["parts", "plan", "items", "store", "building", "work", "executors", "runner"],
-    ["progress", "report", "study", "toy", "comparison", "calls", "compare", "demo", "lab", "cli", "__main__"],
+    ["parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "auditor"],
+    [
+        "progress",
+        "report",
+        "study",
+        "toy",
+        "inspection",
+        "comparison",
+        "calls",
+        "compare",
+        "demo",
+        "lab",
+        "audits",
+        "cli",
+        "__main__",
+    ],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from roadworthy import __version__, demo
+from roadworthy.audits import audits
 from roadworthy.compare import compare
 from roadworthy.comparison import Comparison
 from roadworthy.datasets.fetch import ARCHIVES, fetch
@@ -46,6 +47,7 @@ app = typer.Typer(
 data = typer.Typer(no_args_is_help=True, help="Data sets on disk.")
 app.add_typer(data, name="data")
 app.add_typer(lab)
+app.add_typer(audits)
 
 
 class DemoData(StrEnum):

@@ -1,9 +1,7 @@
 """The one-call door: a model, images, methods; out comes a Comparison that answers with tables."""
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -16,6 +14,7 @@ from roadworthy.datasets import as_dataset
 from roadworthy.errors import InputError, RangeError
 from roadworthy.evaluation import evaluating
 from roadworthy.imputers import NoisyLinear
+from roadworthy.inspection import Scratch, material_of
 from roadworthy.keys import Key
 from roadworthy.parts import part
 from roadworthy.progress import progress_bar
@@ -97,16 +96,16 @@ def compare(
         device=_device(device) if device else network.device,
     )
     stopping = _stopping(study, until_ranked, margin, _copies(controls, orders, len(methods)))
+    scratch = Scratch()
     with (
         evaluating(network, study.device),
-        tempfile.TemporaryDirectory(prefix="roadworthy-") as folder,
         progress_bar("comparing", None if stopping else _forwards(study, controls, len(methods)), progress) as advance,
     ):
         examples = rehearse(study)
         if stopping:
-            done = judge_until(study, _ranked(stopping), Path(folder), advance)
+            done = judge_until(study, _ranked(stopping), scratch.path, advance)
         else:
-            done = [judge_study(study, Path(folder), advance)]
+            done = [judge_study(study, scratch.path, advance)]
         verdicts = joined([one.verdicts for one in done])
         leaders = _leaders(verdicts, list(methods))
         if "blurred" in controls:
@@ -116,8 +115,9 @@ def compare(
     if "inverted" in controls and {"morf", "lerf"} <= set(orders):
         verdicts |= _inverted(verdicts, leaders)
     marked = tuple(sorted({dot.method for dot in verdicts} - set(methods)))
+    material = material_of(done, dataset, leaders if "blurred" in controls else (), scratch)
     return Comparison(
-        verdicts, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset)
+        verdicts, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset), material
     )
 
 

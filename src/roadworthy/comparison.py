@@ -1,6 +1,6 @@
 """What a comparison answers: tables, a paragraph, a page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from roadworthy import statistics
+from roadworthy import auditing, statistics
+from roadworthy.errors import InputError
+from roadworthy.inspection import Material, inspect
 from roadworthy.keys import Key
 from roadworthy.parts import part
 from roadworthy.removal import removed_at
@@ -38,6 +40,9 @@ class Comparison:
     """the rule, where images were taken until the methods were ranked"""
     available: int = 0
     """images that the data set holds, where not all were taken"""
+    material: Material | None = None
+    """images and maps, for the audit"""
+    _audits: dict[auditing.Settings, dict[str, pd.DataFrame]] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
         methods, dots = len({dot.method for dot in self.verdicts}), len(self.verdicts)
@@ -79,6 +84,29 @@ class Comparison:
         """Every judgement: one row per dot and image."""
         return statistics.per_image(self.verdicts)
 
+    def audit(
+        self, fractions: Sequence[float] = auditing.FRACTIONS, reader: str = "small", progress: bool = True
+    ) -> pd.DataFrame:
+        """Does the benchmark itself cheat? A verdict per method, order and imputer: leak-free, leaks a little, leaks.
+
+        From then on the verdicts stand beside the ranking too. Inverted copies are those of their method, the orders
+        exchanged. `audit_tables` holds what the verdicts rest on (docs/audit.md).
+        """
+        return self.audit_tables(fractions, reader, progress)["verdicts"].copy()
+
+    def audit_tables(
+        self, fractions: Sequence[float] = auditing.FRACTIONS, reader: str = "small", progress: bool = True
+    ) -> dict[str, pd.DataFrame]:
+        """Tables by name: masks, recovery, verdicts; computed once."""
+        if self.material is None:
+            raise InputError(
+                "this comparison holds no maps to audit: compare again, or run `roadworthy audit` on a plan"
+            )
+        settings = auditing.Settings(tuple(fractions), reader)
+        if settings not in self._audits:
+            self._audits[settings] = inspect(self.material, settings, progress)
+        return self._audits[settings]
+
     def summary(self) -> str:
         """One paragraph: who won, how sure that is, what to beware of."""
         return statistics.summary(self._ranking, self._pairs, list(self._warnings["text"]), self._stopped, self._level)
@@ -96,23 +124,24 @@ class Comparison:
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page with ranking, warnings, curves and pictures."""
         settings = {(dot.judge, dot.order, dot.imputer) for dot in self.verdicts}
-        several = (~self._ranking["control"]).sum() > 1 and len(settings) > 1
+        several = self._ranking.loc[~self._ranking["control"], "method"].nunique() > 1 and len(settings) > 1
         return write_page(
             Path(path),
             verdict=self.verdict(),
             warnings=list(self._warnings["text"]),
-            ranking=short_ranking(self._ranking),
+            ranking=short_ranking(self._ranking, self._audited),
             curves=self.curves(),
             agreement=short_agreement(self.consistency()) if several else None,
             controls=self.controls,
             strips=self._strips(),
+            audit=self._audited,
         )
 
     def __str__(self) -> str:
-        return f"{short_ranking(self._ranking).to_string(index=False)}\n\n{self.summary()}"
+        return f"{short_ranking(self._ranking, self._audited).to_string(index=False)}\n\n{self.summary()}"
 
     def _repr_html_(self) -> str:
-        table = short_ranking(self._ranking).to_html(index=False, escape=True, border=0)
+        table = short_ranking(self._ranking, self._audited).to_html(index=False, escape=True, border=0)
         return f"{table}\n<p>{escape(self.summary())}</p>"
 
     # Tables of the accuracy, which everything that is shown rests on, are computed once.
@@ -130,6 +159,11 @@ class Comparison:
     @cached_property
     def _warnings(self) -> pd.DataFrame:
         return statistics.warnings(self.verdicts, self._ranking, self._pairs, self.ties, len(self.classes))
+
+    @property
+    def _audited(self) -> pd.DataFrame | None:
+        """The verdicts of the latest audit, if there was one."""
+        return next((tables["verdicts"] for tables in reversed(self._audits.values())), None)
 
     @property
     def _level(self) -> float:

@@ -15,7 +15,7 @@ import torch
 from roadworthy.plan import LOCATIONS, Plan, Spec
 from roadworthy.types import Dataset, Dot, Normalised
 
-Kind = Literal["map", "trial", "model"]
+Kind = Literal["map", "trial", "model", "audit"]
 
 
 class Fingerprints(NamedTuple):

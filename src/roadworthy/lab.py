@@ -95,18 +95,23 @@ def _run_shown(read: Plan, path: Path, store: Store, doer: Local | Ray) -> runne
         def on_start(work: runner.Work, complaints: list[str]) -> None:
             for complaint in complaints:
                 console.print(f"warning: {complaint}", markup=False, highlight=False)
-            kept = store.root / "plan.toml"
-            if kept.exists() and kept.read_bytes() != path.read_bytes():
-                console.print(
-                    f"warning: {store.root} was filled by another plan; status and export follow this one from now on. "
-                    "The other's results stay: run that plan again to see them",
-                    markup=False,
-                    highlight=False,
-                )
-            write_atomically(kept, path.read_bytes())
+            keep_plan(path, store)
             advance.append(stack.enter_context(progress_bar("items", work.missing)))
 
         return runner.run(read, store, doer, lambda event: advance[0](1), on_start)
+
+
+def keep_plan(path: Path, store: Store) -> None:
+    """A store holds the plan that filled it last."""
+    kept = store.root / "plan.toml"
+    if kept.exists() and kept.read_bytes() != path.read_bytes():
+        console.print(
+            f"warning: {store.root} was filled by another plan; status and export follow this one from now on. "
+            "The other's results stay: run that plan again to see them",
+            markup=False,
+            highlight=False,
+        )
+    write_atomically(kept, path.read_bytes())
 
 
 def _stop(*_: object) -> None:

@@ -3,13 +3,14 @@
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from roadworthy.auditing import AuditTask
 from roadworthy.building import built, fingerprints
 from roadworthy.executors.local import OnDone
 from roadworthy.items import Fingerprints, Item, map_items, model_items, train_map_items, trial_items
@@ -106,9 +107,9 @@ def run(
         if work.missing:
             check_training(plan)
         on_start(work, complaints)
-        notes = _Notes(store, work)
+        notes = Notes(store, work)
         try:
-            executor.run(_map_tasks(work), notes.recorder(on_event))
+            executor.run(map_tasks(work, work.missing_maps, work.missing_train_maps), notes.recorder(on_event))
             executor.run(_tune_tasks(work, store), notes.recorder(on_event))
             work = pending(plan, store, work.prints)
             executor.run(_sweep_tasks(work, store), notes.recorder(on_event))
@@ -117,10 +118,10 @@ def run(
         return pending(plan, store, work.prints)
 
 
-def _map_tasks(work: Work) -> Iterator[Task]:
-    for names in groups(work.plan, work.missing_maps):
+def map_tasks(work: Work, methods: Sequence[str], of_train: Sequence[str] = ()) -> Iterator[Task]:
+    for names in groups(work.plan, methods):
         yield MapTask(work.plan, names)
-    for names in groups(work.plan, work.missing_train_maps):
+    for names in groups(work.plan, of_train):
         yield MapTask(work.plan, names, train=True)
 
 
@@ -168,14 +169,15 @@ def _sweep_task(work: Work, store: Store, dot: Dot) -> SweepTask:
     )  # fmt: skip
 
 
-class _Notes:
+class Notes:
     """Writes results as they come, and keeps the provenance."""
 
     def __init__(self, store: Store, work: Work):
         self.store, self.work = store, work
         before = store.provenance()
         self.durations: dict[str, float] = before.get("durations", {})
-        self.content = {**provenance(work.prints), "durations": self.durations}
+        place = {"folder": str(work.plan.folder.resolve())}
+        self.content = {**provenance(work.prints), **place, "durations": self.durations}
         self.save()
 
     def recorder(self, on_event: OnEvent) -> OnDone:
@@ -208,6 +210,9 @@ def _items_of(work: Work, task: Task, result: Done | str) -> Iterator[tuple[Item
         return
     if isinstance(task, TuneTask):
         yield work.models[task.imputer, task.seed], results.get((task.imputer, task.seed), {})
+        return
+    if isinstance(task, AuditTask):
+        yield task.item, results.get(task.item.id, {})
         return
     curves = {} if isinstance(result, str) else result.curves
     for fraction in task.fractions:

@@ -1,6 +1,7 @@
 """One directory of results: a file per map and per trial, written whole or not at all.
 
-    plan.toml  provenance.json  {maps,trials,models}/ID.safetensors  models/ID.checkpoint  failed/ID.json  aside/  lock
+    plan.toml  provenance.json  {maps,trials,models,audits}/ID.safetensors  models/ID.checkpoint  failed/ID.json
+    aside/  lock
 
 The item's JSON stands in the file's header, with a sum of the tensors. What is corrupt or foreign is named, set aside
 and done again. One run at a time writes; a dead run's lock is taken over.
@@ -32,7 +33,7 @@ from roadworthy.types import Dot, Verdict
 
 Arrays = Mapping[str, NDArray[Any]]
 
-FOLDERS: dict[Kind, str] = {"map": "maps", "trial": "trials", "model": "models"}
+FOLDERS: dict[Kind, str] = {"map": "maps", "trial": "trials", "model": "models", "audit": "audits"}
 HEARTBEAT = 20.0
 """Seconds between two signs of life of the run that holds the lock."""
 SILENCE = 300.0
@@ -86,8 +87,8 @@ class Store:
     def read_scores(self, id: str) -> NDArray[np.float32]:
         return self.read("map", id)[1]["scores"]
 
-    def read_verdict(self, id: str) -> Verdict:
-        return _verdict(self.read("trial", id)[1])
+    def read_verdict(self, id: str, kind: Kind = "trial") -> Verdict:
+        return _verdict(self.read(kind, id)[1])
 
     def verdicts(self) -> dict[Dot, Verdict]:
         """All trials by what they are called, for a store without a plan."""

@@ -199,6 +199,17 @@ class Verdict:
         return Verdict(joined("ids"), joined("labels"), joined("predicted"), joined("probability"))
 
 
+class Recovered(NamedTuple):
+    """How well it can be told which pixels were filled, per image `(n,)`."""
+
+    error: NDArray[np.float64]
+    """share of the pixels that the imputation predictor tells wrongly"""
+    auc: NDArray[np.float64]
+    """how often a filled pixel looks more filled to it than a kept one"""
+    inverse: NDArray[np.float64]
+    """share told wrongly by who calls every pixel of the fill's colour filled; NaN where the fill has no one colour"""
+
+
 class Dot(NamedTuple):
     """One point of one curve: what a Verdict is about."""
 

@@ -1,4 +1,4 @@
-"""What a worker does: compute maps, tune models, judge sweeps.
+"""What a worker does: compute maps, tune models, judge sweeps, measure leaks.
 
 It returns arrays and writes nothing, but for the checkpoint of a training in hand.
 """
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from roadworthy.auditing import AuditTask, measured
 from roadworthy.building import Context, build_augment, build_loss, build_network, built
 from roadworthy.datasets import first
 from roadworthy.errors import PlanError
@@ -72,11 +73,11 @@ class SweepTask:
     checkpoint: Path | None = None
 
 
-Task = MapTask | TuneTask | SweepTask
+Task = MapTask | TuneTask | SweepTask | AuditTask
 
 
 class Done(NamedTuple):
-    """Scores per method, a model's arrays or a Verdict per fraction, and the seconds that it took."""
+    """Scores per method, a model's or an audit's arrays, or a Verdict per fraction, and the seconds that it took."""
 
     results: Mapping[Any, Any]
     seconds: float
@@ -96,6 +97,8 @@ def perform(task: Task) -> Done:
                 results: Mapping[Any, Any] = _maps(task, context)
             elif isinstance(task, TuneTask):
                 results = {(task.imputer, task.seed): _tuned(task, context)}
+            elif isinstance(task, AuditTask):
+                results = {task.item.id: measured(task, context)}
             else:
                 results = _sweep(task, context, device, curves)
     return Done(results, time.perf_counter() - started, curves)

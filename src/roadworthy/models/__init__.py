@@ -2,7 +2,7 @@
 
 from roadworthy.models.loading import CIFAR10_RESNET20, load, resnet20_cifar10
 from roadworthy.models.resnet import CifarResNet, ResNet, cifar_resnet, resnet18, resnet50
-from roadworthy.models.small import SmallCNN, small_cnn
+from roadworthy.models.small import SmallCNN, mask_cnn, small_cnn
 
 __all__ = [
     "CIFAR10_RESNET20",
@@ -11,6 +11,7 @@ __all__ = [
     "SmallCNN",
     "cifar_resnet",
     "load",
+    "mask_cnn",
     "resnet18",
     "resnet20_cifar10",
     "resnet50",

@@ -55,6 +55,7 @@ def write_page(
     agreement: pd.DataFrame | None,
     controls: Sequence[str],
     strips: Sequence[Strip],
+    audit: pd.DataFrame | None = None,
 ) -> Path:
     """Write the page; the file appears whole or not at all."""
     page = Environment(loader=PackageLoader("roadworthy.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -65,6 +66,7 @@ def write_page(
         agreement=None if agreement is None else _table(agreement),
         figures=[_figure(curves[curves["imputer"] == name], name, controls) for name in curves["imputer"].unique()],
         strips=strips,
+        audit=None if audit is None else _table(audit[["method", "order", "imputer", "verdict", "why"]]),
         picture=_data_url,
     )
     write_atomically(path, html.encode())

@@ -8,8 +8,11 @@ import pandas as pd
 _GAP = "–"
 
 
-def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
-    """The ranking as people read it, narrow enough for a terminal: the leading score with its interval and rank."""
+def short_ranking(table: pd.DataFrame, audit: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The ranking as people read it, narrow enough for a terminal: the leading score with its interval and rank.
+
+    With the verdicts of an `audit`, each row says the worse of its orders' verdicts.
+    """
     lead = next(name for name in ("srg", "morf", "lerf") if name in table and table[name].notna().any())
     titles = {"srg": "LeRF − MoRF", "morf": "MoRF ↓", "lerf": "LeRF ↑"}
     bounds = [table[f"{lead}{end}"] for end in ("", "_low", "_high")]
@@ -23,9 +26,17 @@ def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
     )
     for score in (name for name in ("morf", "lerf") if name in table and name != lead):
         short[titles[score]] = [_GAP if np.isnan(value) else f"{value:.3f}" for value in table[score]]
+    if audit is not None:
+        short["holes"] = [_holes(audit, *one) for one in zip(table["method"], table["imputer"], strict=True)]
     if table["imputer"].nunique() > 1:
         short.insert(0, "filled by", table["imputer"])
     return short
+
+
+def _holes(audit: pd.DataFrame, method: str, imputer: str) -> str:
+    """An inverted copy has its method's masks, in the other order."""
+    own = audit[(audit["method"] == method.removesuffix(" inverted")) & (audit["imputer"] == imputer)]
+    return _GAP if own.empty else str(own["verdict"].iloc[int(own["leak"].argmax())])
 
 
 def _rank(rank: Any, low: Any, high: Any) -> str:
@@ -62,3 +73,26 @@ def short_agreement(table: pd.DataFrame) -> pd.DataFrame:
 
 def _signed(value: float) -> str:
     return _GAP if np.isnan(value) else f"{value:+.2f}"
+
+
+def short_audit(name: str, table: pd.DataFrame) -> pd.DataFrame:
+    """A table of the leakage audit (masks, recovery, verdicts), narrow enough for a terminal; others as they are."""
+    if name == "masks":
+        kept = table[["method", "order", "fraction"]].copy()
+        kept["accuracy"] = [_share(*one) for one in zip(table["accuracy"], table["low"], table["high"], strict=True)]
+        kept["chance"] = table["chance"].map("{:.1%}".format)
+        kept["bits proven"] = table["bits"].map("{:.2f}".format) + " of " + table["class_bits"].map("{:.2f}".format)
+        kept["at most, if optimal"] = table["bits_if_optimal"].map("{:.2f}".format)
+        return kept
+    if name == "recovery":
+        kept = table[["imputer", "masks", "order", "fraction"]].copy()
+        kept["error"] = [_share(*one) for one in zip(table["error"], table["low"], table["high"], strict=True)]
+        kept["if guessed"] = table["guess"].map("{:.0%}".format)
+        kept["AUC"] = table["auc"].map("{:.2f}".format)
+        kept["trivial inverse"] = [_GAP if np.isnan(value) else f"{value:.1%}" for value in table["inverse"]]
+        return kept
+    return table.drop(columns="leak", errors="ignore")
+
+
+def _share(value: float, low: float, high: float) -> str:
+    return f"{value:.1%} [{low:.1%}, {high:.1%}]"

@@ -1,7 +1,8 @@
 """From per-image Verdicts to curves, scores, ranks, tests and agreement, with intervals. Numbers only: no torch here.
 
 curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement;
-debiasing, of what `geometry.py` measured; discrete ► identity, leakage taken apart on worlds that can be listed
+debiasing, of what `geometry.py` measured; discrete ► identity, leakage taken apart on worlds that can be listed;
+information ► audit
 
 A score is linear in the images (`PAPER` 5): area and srg of a method are means of per-image values, so all methods are
 resampled and compared on the same images.
@@ -9,6 +10,14 @@ resampled and compared on the same images.
 
 from roadworthy.statistics import discrete
 from roadworthy.statistics.agreement import kendall, krippendorff, spearman
+from roadworthy.statistics.audit import (
+    Hole,
+    audit_tables,
+    mask_table,
+    most_relevant_share,
+    recovery_table,
+    verdict_table,
+)
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
@@ -31,6 +40,7 @@ __all__ = [
     "SCORES",
     "Block",
     "Contest",
+    "Hole",
     "Identity",
     "Setting",
     "Stopping",
@@ -39,6 +49,7 @@ __all__ = [
     "Verdicts",
     "aopc",
     "area",
+    "audit_tables",
     "betting_interval",
     "blocks",
     "consistency",
@@ -53,17 +64,21 @@ __all__ = [
     "kendall",
     "krippendorff",
     "leads",
+    "mask_table",
     "mean_interval",
+    "most_relevant_share",
     "overall_alpha",
     "pairs",
     "per_image",
     "ranking",
+    "recovery_table",
     "resampled_means",
     "scores",
     "share_interval",
     "spearman",
     "summary",
     "undecided",
+    "verdict_table",
     "warnings",
     "winners",
 ]

@@ -1,0 +1,210 @@
+"""The leakage audit as items of work: what is measured, by whom, and as what it is recorded.
+
+masks: a classifier of one method's masks at one share · predictor: one per imputer, trained on random masks ·
+recovery: a predictor on the masks of one method. A further measure is an entry of `MEASURES` and of `audit_items`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from roadworthy.building import Context
+from roadworthy.datasets.streams import picked
+from roadworthy.errors import InputError, RangeError
+from roadworthy.evaluation import evaluating, labelled, predict
+from roadworthy.items import Fingerprints, Item, map_items
+from roadworthy.keys import Key
+from roadworthy.leakage import FOLDS, READERS, read_masks
+from roadworthy.orders import most_relevant_first
+from roadworthy.parts import part
+from roadworthy.plan import Plan
+from roadworthy.recovery import (
+    LEARNED,
+    PATTERNS,
+    RECIPE,
+    TESTED,
+    WIDTH,
+    pattern_removed,
+    predictor,
+    recover,
+    rows_apart,
+    train_predictor,
+)
+from roadworthy.removal import checked_fractions, removed_at
+from roadworthy.statistics import Hole, most_relevant_share
+from roadworthy.store import verdict_arrays
+from roadworthy.types import UNLABELLED, Batch, Dataset, Ids, Imputer, Labels, Recovered, Scores, Verdict
+
+Arrays = Mapping[str, NDArray[Any]]
+FRACTIONS = (0.1, 0.5, 0.9)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Shares of removed pixels to look at, and who reads masks: "small" or the paper's "resnet18"."""
+
+    fractions: tuple[float, ...] = FRACTIONS
+    reader: str = "small"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fractions", checked_fractions(self.fractions))
+        if {0.0, 1.0} & set(self.fractions):
+            raise RangeError("fractions 0 and 1: masks of nothing or of everything are all equal; give shares between")
+        if self.reader not in READERS:
+            raise InputError(f"reader={self.reader!r}: masks are read by one of {', '.join(READERS)}")
+
+
+class Measure(NamedTuple):
+    """What an item of the audit is about; "" and 0 where that does not apply."""
+
+    name: str
+    method: str = ""
+    imputer: str = ""
+    share: float = 0.0
+    """removed most relevant first"""
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTask:
+    """One item of the audit, with the method's maps and the imputer's predictor where it needs them."""
+
+    plan: Plan
+    settings: Settings
+    item: Item
+    measure: Measure
+    scores: NDArray[np.float32] | None = None
+    weights: Arrays | None = None
+
+
+def audit_items(plan: Plan, prints: Fingerprints, settings: Settings) -> dict[Measure, Item]:
+    """Every item of the audit, told by all that its answer depends on."""
+    maps, seed = map_items(plan, prints), {"seed": plan.seeds[0], "threads": plan.threads}
+    reader = READERS[settings.reader]
+    reading = {"reader": settings.reader, "side": reader.side, "recipe": asdict(reader.recipe), "folds": FOLDS}
+    looking = {
+        "predictor": {"width": WIDTH, "learned": LEARNED, "tested": TESTED, "recipe": asdict(RECIPE)},
+        "fractions": list(settings.fractions),
+    }
+    found: dict[Measure, dict[str, Any]] = {}
+    for method in plan.maps:
+        for order, fraction in product(plan.orders, settings.fractions):
+            share = most_relevant_share(order, fraction)
+            found[Measure("masks", method, share=share)] = {"map": maps[method].spec, "share": share, **reading}
+    data = next(iter(maps.values())).spec["dataset"]
+    for imputer, spec in plan.imputers.items():
+        found[Measure("predictor", imputer=imputer)] = {"dataset": data, "imputer": spec, **looking}
+        for method in plan.maps:
+            shown = {"map": maps[method].spec, "orders": list(plan.orders), "imputer": spec, **looking}
+            found[Measure("recovery", method, imputer)] = shown
+    return {
+        measure: Item("audit", {"measure": measure.name, **spec, **seed}, measure._asdict())
+        for measure, spec in found.items()
+    }
+
+
+def measured(task: AuditTask, context: Context) -> Arrays:
+    return MEASURES[task.measure.name](task, context)
+
+
+def _masks(task: AuditTask, context: Context) -> Arrays:
+    ids, labels = known_labels(context)
+    key = Key(task.plan.seeds[0])
+    return verdict_arrays(read_share(_scores(task), task.measure.share, labels, ids, key, task.settings))
+
+
+def read_share(scores: Scores, share: float, labels: Labels, ids: Ids, key: Key, settings: Settings) -> Verdict:
+    """What the reader says of the masks of a method, this share removed, most relevant first."""
+    removed = removed_at(most_relevant_first(scores, ids, key), share)
+    return read_masks(removed, labels, ids, key.fold("masks"), READERS[settings.reader])
+
+
+def _predictor(task: AuditTask, context: Context) -> Arrays:
+    key, imputer = Key(task.plan.seeds[0]), context.imputers[task.measure.imputer]
+    learned, tested, _ = apart(context.data, key)
+    network = train_predictor(imputer, learned, key.fold("predictor"))
+    found = dict(recovered_patterns(network, task.measure.imputer, imputer, tested, task.settings.fractions, key))
+    weights = {f"weights.{name}": tensor.numpy() for name, tensor in network.state_dict().items()}
+    return {**weights, **recovered_arrays(found)}
+
+
+def _recovery(task: AuditTask, context: Context) -> Arrays:
+    key, imputer = Key(task.plan.seeds[0]), context.imputers[task.measure.imputer]
+    _, tested, rows = apart(context.data, key)
+    network = predictor(tested.images.shape[1])
+    weights = {name: array for name, array in (task.weights or {}).items() if name.startswith("weights.")}
+    network.load_state_dict(
+        {name.removeprefix("weights."): torch.from_numpy(np.array(array)) for name, array in weights.items()}
+    )
+    holes = method_holes(task.measure.imputer, task.measure.method, task.plan.orders, task.settings.fractions)
+    ranks = {order: part("orders", order).make()(_scores(task)[rows], tested.ids, key) for order in task.plan.orders}
+    return recovered_arrays(
+        {
+            hole: recover(network.eval(), imputer, tested, removed_at(ranks[hole.order], hole.fraction), key)
+            for hole in holes
+        }
+    )
+
+
+MEASURES: Mapping[str, Callable[[AuditTask, Context], Arrays]] = {
+    "masks": _masks,
+    "predictor": _predictor,
+    "recovery": _recovery,
+}
+
+
+def apart(data: Dataset, key: Key) -> tuple[Batch, Batch, list[int]]:
+    """Images to learn from, other images to test on, and the rows of these; the same for all imputers and methods."""
+    height, width = next(data.batches(1)).images.shape[-2:]
+    learned, tested = rows_apart(len(data), (height, width), key.fold("predictor"))
+    first, second = (next(picked(data, rows).batches(len(rows))) for rows in (learned, tested))
+    return first, second, tested
+
+
+def recovered_patterns(
+    network: torch.nn.Module, name: str, imputer: Imputer, tested: Batch, fractions: Sequence[float], key: Key
+) -> Iterator[tuple[Hole, Recovered]]:
+    for hole in pattern_holes(name, fractions):
+        removed = pattern_removed(hole.masks, tested, hole.fraction, key.fold("predictor", "test"))
+        yield hole, recover(network, imputer, tested, removed, key)
+
+
+def pattern_holes(imputer: str, fractions: Sequence[float]) -> list[Hole]:
+    return [Hole(imputer, pattern, "", fraction) for pattern, fraction in product(PATTERNS, fractions)]
+
+
+def method_holes(imputer: str, method: str, orders: Sequence[str], fractions: Sequence[float]) -> list[Hole]:
+    return [Hole(imputer, method, order, fraction) for order, fraction in product(orders, fractions)]
+
+
+def known_labels(context: Context) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids and classes of all images; without a label the model's prediction stands in."""
+    labels = []
+    with evaluating(context.model) as device:
+        for batch in context.data.batches(256):
+            unknown = bool((batch.labels == UNLABELLED).any())
+            known = labelled(batch, predict(context.model, batch.images, device)) if unknown else batch
+            labels.append(known.labels)
+    return context.data.ids, torch.cat(labels)
+
+
+def recovered_arrays(found: Mapping[Hole, Recovered]) -> dict[str, NDArray[Any]]:
+    return {_name(hole, field): array for hole, one in found.items() for field, array in one._asdict().items()}
+
+
+def recovered_from(arrays: Arrays, holes: Sequence[Hole]) -> dict[Hole, Recovered]:
+    return {hole: Recovered(*(arrays[_name(hole, field)] for field in Recovered._fields)) for hole in holes}
+
+
+def _name(hole: Hole, field: str) -> str:
+    return f"{field} {hole.masks if not hole.order else hole.order} {hole.fraction}"
+
+
+def _scores(task: AuditTask) -> torch.Tensor:
+    if task.scores is None:
+        raise InputError(f"{task.measure.name}: the maps of {task.measure.method!r} are needed")
+    return torch.from_numpy(task.scores)

@@ -1,0 +1,115 @@
+"""Which part of a plan's audit is missing? Do it, once, and make its tables."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from roadworthy import statistics
+from roadworthy.auditing import (
+    AuditTask,
+    Measure,
+    Settings,
+    audit_items,
+    known_labels,
+    method_holes,
+    pattern_holes,
+    recovered_from,
+)
+from roadworthy.building import built, fingerprints
+from roadworthy.items import Fingerprints, Item
+from roadworthy.leakage import check_classes
+from roadworthy.plan import Plan
+from roadworthy.runner import Executor, Notes, OnEvent, Work, map_tasks, pending
+from roadworthy.statistics import Hole
+from roadworthy.store import Store
+from roadworthy.types import Recovered
+
+
+@dataclass(frozen=True, eq=False)
+class AuditWork:
+    """All items of a plan's audit, which of them are missing, and the maps that they need."""
+
+    plan: Plan
+    settings: Settings
+    items: Mapping[Measure, Item]
+    missing: tuple[Measure, ...]
+    work: Work
+
+    @property
+    def missing_maps(self) -> tuple[str, ...]:
+        needed = {measure.method for measure in self.missing}
+        return tuple(name for name in self.work.missing_maps if name in needed)
+
+
+def pending_audit(plan: Plan, store: Store, settings: Settings, prints: Fingerprints | None = None) -> AuditWork:
+    """What an audit would do; nothing is computed."""
+    prints = prints or fingerprints(plan)
+    items, have = audit_items(plan, prints, settings), store.ids("audit")
+    missing = tuple(measure for measure, item in items.items() if item.id not in have)
+    return AuditWork(plan, settings, items, missing, pending(plan, store, prints))
+
+
+def audit(
+    plan: Plan,
+    store: Store,
+    settings: Settings,
+    executor: Executor,
+    on_event: OnEvent,
+    on_start: Callable[[AuditWork, list[str]], None],
+) -> AuditWork:
+    """Do what is missing, maps first; returns what is missing still (that which failed)."""
+    with store.locked():
+        complaints = store.clean()
+        work = pending_audit(plan, store, settings)
+        if work.missing:
+            context = built(plan)
+            check_classes(known_labels(context)[1].numpy(), len(context.data.classes))
+        on_start(work, complaints)
+        notes = Notes(store, work.work)
+        try:
+            executor.run(map_tasks(work.work, work.missing_maps), notes.recorder(on_event))
+            for names in (("predictor", "masks"), ("recovery",)):
+                work = pending_audit(plan, store, settings, work.work.prints)
+                executor.run(_tasks(work, store, names), notes.recorder(on_event))
+        finally:
+            notes.save()
+        return pending_audit(plan, store, settings, work.work.prints)
+
+
+def _tasks(work: AuditWork, store: Store, names: tuple[str, ...]) -> Iterator[AuditTask]:
+    """The maps, and the predictors, are read when their turn comes; what lacks them waits for another run."""
+    for measure in work.missing:
+        trained = Measure("predictor", imputer=measure.imputer)
+        if measure.name not in names or measure.method in work.missing_maps:
+            continue
+        if measure.name == "recovery" and trained in work.missing:
+            continue
+        yield AuditTask(
+            work.plan,
+            work.settings,
+            work.items[measure],
+            measure,
+            scores=store.read_scores(work.work.maps[measure.method].id) if measure.method else None,
+            weights=store.read("audit", work.items[trained].id)[1] if measure.name == "recovery" else None,
+        )
+
+
+def audit_tables(work: AuditWork, store: Store) -> dict[str, pd.DataFrame]:
+    """masks, recovery and verdicts, of what is there; gaps are gaps."""
+    plan, fractions = work.plan, work.settings.fractions
+    done = {measure: item for measure, item in work.items.items() if measure not in work.missing}
+    read = {
+        (measure.method, measure.share): store.read_verdict(item.id, "audit")
+        for measure, item in done.items()
+        if measure.name == "masks"
+    }
+    recovered: dict[Hole, Recovered] = {}
+    for measure, item in done.items():
+        holes = {
+            "predictor": pattern_holes(measure.imputer, fractions),
+            "recovery": method_holes(measure.imputer, measure.method, plan.orders, fractions),
+        }.get(measure.name, [])
+        if holes:
+            recovered |= recovered_from(store.read("audit", item.id)[1], holes)
+    return statistics.audit_tables(read, recovered, plan.orders, fractions)

@@ -1,0 +1,118 @@
+"""The command `roadworthy audit`: does the benchmark itself cheat?"""
+
+import os
+import signal
+from contextlib import ExitStack
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from roadworthy.auditing import FRACTIONS, Settings
+from roadworthy.auditor import AuditWork, audit, audit_tables, pending_audit
+from roadworthy.errors import InputError, StoreError
+from roadworthy.executors.local import Local
+from roadworthy.files import write_atomically
+from roadworthy.items import Fingerprints
+from roadworthy.lab import keep_plan
+from roadworthy.leakage import READERS
+from roadworthy.plan import Plan, read_plan
+from roadworthy.progress import Advance, progress_bar
+from roadworthy.report.tables import short_audit
+from roadworthy.store import Store
+
+console = Console()
+audits = typer.Typer()
+
+ReaderName = StrEnum("ReaderName", {name: name for name in READERS})  # type: ignore[misc]
+_SMALL = ReaderName("small")
+
+
+@audits.command("audit")
+def audit_plan(
+    target: Annotated[Path, typer.Argument(help="A plan, or a store with its plan.", show_default=False)],
+    store: Annotated[Path | None, typer.Option(help="Folder for results, where a plan is given.")] = None,
+    fraction: Annotated[
+        list[float] | None, typer.Option(help="Shares of removed pixels to look at; 0.1, 0.5 and 0.9 if not given.")
+    ] = None,
+    reader: Annotated[ReaderName, typer.Option(help="Who reads the masks; resnet18 is the paper's.")] = _SMALL,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0 means as many as cores and threads allow.")] = 0,
+) -> None:
+    """Do the holes give the class away? Measure what the masks tell, and whether the fill shows them.
+
+    Does what is missing, maps included, into the store; tables are printed and written beside the results as CSV.
+
+    Example: `roadworthy audit plans/cifar10.toml --store runs/cifar10`
+    """
+    settings = Settings(tuple(fraction or FRACTIONS), reader.value)
+    folder = store or target
+    plan, prints = _plan_of(target, store)
+    if prints is None or pending_audit(plan, Store(folder), settings, prints).missing:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        workers = jobs or max(1, (os.cpu_count() or 1) // plan.threads)
+        try:
+            work = _audit_shown(plan, target if store else None, Store(folder), settings, Local(workers))
+        except KeyboardInterrupt:
+            console.print(f"stopped; what is done is in {folder}: audit again to go on", highlight=False)
+            raise typer.Exit(130) from None
+    else:
+        work = pending_audit(plan, Store(folder), settings, prints)
+    _show(audit_tables(work, Store(folder)), folder)
+    if work.missing:
+        console.print(f"{len(work.missing)} items are missing: roadworthy status {folder}", highlight=False)
+        raise typer.Exit(1)
+
+
+def _plan_of(target: Path, store: Path | None) -> tuple[Plan, Fingerprints | None]:
+    """A plan; of a store its own, looking for the data where the run that filled it did."""
+    if not target.is_dir():
+        if store is None:
+            raise InputError(f"{target} is a plan: say where its results are, as in --store runs/{target.stem}")
+        return read_plan(target), None
+    if store is not None:
+        raise InputError(f"{target} is a folder and so is --store {store}: give a plan and its store, or a store alone")
+    notes = Store(target).provenance()
+    if not (target / "plan.toml").exists() or "fingerprints" not in notes:
+        raise StoreError(f"{target} is no store with a plan: audit one with `roadworthy audit PLAN --store {target}`")
+    plan = read_plan(target / "plan.toml")
+    return replace(plan, folder=Path(notes.get("folder", plan.folder))), Fingerprints(**notes["fingerprints"])
+
+
+def _audit_shown(plan: Plan, path: Path | None, store: Store, settings: Settings, doer: Local) -> AuditWork:
+    with ExitStack() as stack:
+        advance: list[Advance] = []
+
+        def on_start(work: AuditWork, complaints: list[str]) -> None:
+            for complaint in complaints:
+                console.print(f"warning: {complaint}", markup=False, highlight=False)
+            if path is not None:
+                keep_plan(path, store)
+            steps = len(work.missing) + len(work.missing_maps)
+            advance.append(stack.enter_context(progress_bar("auditing", steps)))
+
+        return audit(plan, store, settings, doer, lambda event: advance[0](1), on_start)
+
+
+def _show(tables: dict[str, pd.DataFrame], folder: Path) -> None:
+    titles = {
+        "masks": "What the masks alone tell of the class",
+        "recovery": "Can it be told which pixels were filled?",
+        "verdicts": "Verdicts",
+    }
+    for name, rows in tables.items():
+        table = Table(title=titles.get(name, name), title_justify="left", title_style="bold")
+        short = short_audit(name, rows)
+        for column in short.columns:
+            table.add_column(str(column), no_wrap=column != "why")
+        for row in short.itertuples(index=False):
+            table.add_row(*(escape(str(cell)) for cell in row))
+        console.print(table)
+        write_atomically(folder / f"audit-{name}.csv", rows.to_csv(index=False).encode())
+    files = ", ".join(f"audit-{name}.csv" for name in tables)
+    console.print(f"All columns: {files} in {folder}; what they mean: docs/audit.md", markup=False, highlight=False)

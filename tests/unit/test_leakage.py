@@ -1,0 +1,117 @@
+"""Reading masks: worlds in which they tell all or nothing, and what cannot be asked."""
+
+import numpy as np
+import pytest
+import torch
+
+import worlds
+from roadworthy.errors import InputError
+from roadworthy.keys import Key
+from roadworthy.leakage import FOLDS, READERS, _inputs, check_classes, folds, read_masks
+from roadworthy.orders import most_relevant_first
+from roadworthy.removal import removed_at
+from roadworthy.statistics import mask_table
+
+SMALL = READERS["small"]
+
+
+def read(scores, labels, fraction, key=Key(0)):  # noqa: B008  a frozen value
+    ids = torch.arange(len(labels))
+    return read_masks(removed_at(most_relevant_first(scores, ids, key), fraction), labels, ids, key, SMALL)
+
+
+@pytest.fixture(scope="module")
+def leaking():
+    """The block's place is the class, and the truth removes the block first: masks at 20 % tell left from right."""
+    world = worlds.sides(n=240)
+    return read(world.truth, world.labels, 0.2)
+
+
+def test_a_class_leaking_map_gives_the_class_away_and_its_bits_are_those_of_the_class(leaking):
+    row = mask_table({("truth", 0.2): leaking}, ("morf",), (0.2,)).iloc[0]
+    assert row["accuracy"] > 0.97
+    # H(C) = 1 bit for two equal classes; an accuracy of .97 proves 1 − H₂(.97) = .81 of it.
+    assert row["class_bits"] == 1
+    assert row["bits"] > 0.8
+    assert row["bits_if_optimal"] >= row["bits"]
+    assert row["low"] > row["chance"] == 0.5
+
+
+def test_random_masks_give_chance_within_the_interval():
+    labels = torch.arange(400) % 4
+    verdict = read(Key(5).uniform(range(400), (12, 12)), labels, 0.5)
+    row = mask_table({("random", 0.5): verdict}, ("morf",), (0.5,)).iloc[0]
+    # 400 images, chance .25: the 95 % interval is about .04 to either side, and no mask is told by one that saw it.
+    assert row["low"] <= row["chance"] == 0.25 <= row["high"]
+
+
+def test_a_mask_and_its_complement_are_read_alike(leaking):
+    world = worlds.sides(n=240)
+    upside_down = read(-world.truth, world.labels, 0.8)
+    assert upside_down.correct.mean() == pytest.approx(leaking.correct.mean(), abs=0.03)
+
+
+def test_each_image_is_held_out_once_and_classes_are_spread_over_the_folds():
+    labels = np.repeat([0, 1, 2], [50, 30, 20])
+    parts = list(folds(labels, Key(0)))
+    assert sorted(np.concatenate([held for _, held in parts])) == list(range(100))
+    for learned, held in parts:
+        assert not set(learned) & set(held)
+        assert len(learned) + len(held) == 100
+        assert list(np.bincount(labels[held])) == [50 // FOLDS, 30 // FOLDS, 20 // FOLDS]
+
+
+def test_the_same_key_reads_the_same_and_torchs_generator_is_left_alone():
+    world, state = worlds.sides(n=40), torch.get_rng_state()
+    first, second = (read(world.truth, world.labels, 0.2) for _ in range(2))
+    assert np.array_equal(first.probability, second.probability)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_verdict_speaks_of_the_users_labels_in_their_order():
+    world = worlds.sides(n=80)
+    named = torch.where(world.labels == 1, 7, 3)
+    verdict = read(world.truth, named, 0.2)
+    assert set(verdict.predicted) == {3, 7}
+    assert np.array_equal(verdict.labels, named.numpy())
+    assert np.array_equal(verdict.correct, verdict.probability > 0.5)  # two classes: the likelier one is said
+
+
+def test_masks_that_are_all_equal_tell_nothing_and_cost_nothing():
+    labels = torch.tensor([0, 1, 1, 2, 1, 0, 2, 1, 1, 1])
+    same = torch.zeros(10, 6, 6, dtype=torch.bool)
+    epochs = []
+    verdict = read_masks(same, labels, torch.arange(10), Key(0), SMALL, on_epoch=epochs.append)
+    assert epochs == []
+    row = mask_table({("m", 0.5): verdict}, ("morf",), (0.5,)).iloc[0]
+    assert row["accuracy"] == row["chance"] == 0.6  # class 1 has 6 of 10
+    assert row["bits"] == pytest.approx(0)
+    assert "all equal" in row["note"]
+
+
+def test_large_masks_are_averaged_down():
+    removed = torch.zeros(1, 64, 48, dtype=torch.bool)
+    removed[:, :2, :1] = True
+    inputs = _inputs(removed, 32)
+    assert inputs.shape == (1, 1, 32, 32)
+    # A cell of the grid covers 2 rows; columns 0 and 1 (48 columns to 32 cells: cell 0 is columns 0 to 1): half gone.
+    assert inputs[0, 0, 0, 0] == 0
+    assert inputs[0, 0, 5, 5] == -1
+    assert _inputs(removed[:, :20, :20], 32).shape == (1, 1, 20, 20)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_takes_masks_of_any_size_and_answers_with_classes(name):
+    for size in ((5, 7), (32, 32)):
+        with torch.no_grad():
+            assert READERS[name].make(3).eval()(torch.ones(2, 1, *size)).shape == (2, 3)
+
+
+def test_what_cannot_be_asked_is_said():
+    with pytest.raises(InputError, match=r"all 9 images are of class 4.*at least two classes"):
+        check_classes(np.full(9, 4))
+    with pytest.raises(InputError, match=r"8 images of 10 classes.*take 20 images"):
+        check_classes(np.arange(8) % 3, known=10)
+    with pytest.raises(InputError, match="at least two images per class"):
+        check_classes(np.arange(12) % 7)
+    check_classes(np.arange(20) % 10, known=10)
