@@ -26,6 +26,7 @@ from roadworthy.study import (
     Study,
     as_imputers,
     as_method,
+    described,
     joined,
     joined_ties,
     judge_all,
@@ -117,8 +118,9 @@ def compare(
         verdicts |= _inverted(verdicts, leaders)
     marked = tuple(sorted({dot.method for dot in verdicts} - set(methods)))
     return Comparison(
-        verdicts, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset)
-    )
+        verdicts, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset),
+        described(network, dataset),
+    )  # fmt: skip
 
 
 def _copies(controls: Sequence[str], orders: Sequence[str], methods: int) -> int:

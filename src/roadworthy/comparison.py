@@ -1,24 +1,26 @@
 """What a comparison answers: tables, a paragraph, a page."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from roadworthy import statistics
-from roadworthy.keys import Key
-from roadworthy.parts import part
-from roadworthy.removal import removed_at
-from roadworthy.report.page import Picture, Strip, write_page
-from roadworthy.report.tables import short_agreement, short_ranking
+from roadworthy.illustrations import class_name, stories
+from roadworthy.report.findings import Findings
+from roadworthy.report.page import write_page
+from roadworthy.report.strips import Story
+from roadworthy.report.tables import day, short_ranking
+from roadworthy.runner import origin
 from roadworthy.store import save_verdicts
 from roadworthy.study import Examples
-from roadworthy.types import Dot, Imputer, Scores, Verdict
+from roadworthy.types import Dot, Imputer, Verdict
 
 Value = statistics.Value
 
@@ -30,7 +32,8 @@ class Comparison:
     verdicts: Mapping[Dot, Verdict]
     controls: tuple[str, ...]
     imputers: Mapping[str, Imputer]
-    examples: Examples
+    examples: Examples | None
+    """None where the images are not at hand"""
     classes: tuple[str, ...] = ()
     ties: Mapping[str, statistics.Ties] = field(default_factory=dict)
     """how many pixels of a method's maps share their score"""
@@ -38,6 +41,8 @@ class Comparison:
     """the rule, where images were taken until the methods were ranked"""
     available: int = 0
     """images that the data set holds, where not all were taken"""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """the model and the data, for people"""
 
     def __repr__(self) -> str:
         methods, dots = len({dot.method for dot in self.verdicts}), len(self.verdicts)
@@ -90,23 +95,40 @@ class Comparison:
 
     def save(self, folder: str | Path) -> Path:
         """Write every Verdict into a store, one file per dot; `roadworthy export` makes tables of it."""
-        save_verdicts(self.verdicts, Path(folder))
+        note = {"controls": self.controls, "classes": self.classes, "about": dict(self.about), **origin()}
+        save_verdicts(self.verdicts, Path(folder), note)
         return Path(folder)
 
-    def report(self, path: str | Path) -> Path:
-        """Write a self-contained HTML page with ranking, warnings, curves and pictures."""
+    def report(self, path: str | Path, audits: Mapping[str, pd.DataFrame] | None = None) -> Path:
+        """Write a self-contained HTML page: docs/report.md. `audits`: tables of a leakage audit, if there was one."""
+        made = {"Roadworthy": version("roadworthy"), "Date": day(datetime.now(UTC))}
+        found = self.findings()
+        return write_page(Path(path), replace(found, facts={**found.facts, **made}, audits=audits or {}))
+
+    def findings(self) -> Findings:
+        """What a page tells, as tables."""
+        ranking, asked = self._ranking, self._ranking.loc[~self._ranking["control"], "method"].nunique()
         settings = {(dot.judge, dot.order, dot.imputer) for dot in self.verdicts}
-        several = (~self._ranking["control"]).sum() > 1 and len(settings) > 1
-        return write_page(
-            Path(path),
-            verdict=self.verdict(),
-            warnings=list(self._warnings["text"]),
-            ranking=short_ranking(self._ranking),
+        return Findings(
+            verdict=statistics.headline(ranking, self._pairs, self._level),
+            details=self.verdict().splitlines(),
+            ranking=ranking,
             curves=self.curves(),
-            agreement=short_agreement(self.consistency()) if several else None,
+            agreement=self.consistency() if asked > 1 and len(settings) > 1 else None,
             controls=self.controls,
-            strips=self._strips(),
+            stories=self._stories(),
+            no_pictures="the images are not at hand",
+            classes=self._classes(),
+            warnings=list(self._warnings["text"]),
+            facts={**self.about, **self._size},
         )
+
+    def leaders(self, most: int = 6) -> list[str]:
+        """The methods that lead: the first four where the verdict looks first, and the first of every other setting."""
+        asked = self._ranking[~self._ranking["control"]]
+        main = (asked["judge"] + asked["imputer"]) == "".join(statistics.main_block(self._ranking))
+        firsts = asked.groupby(["judge", "imputer"], sort=False)["method"].first()
+        return list(dict.fromkeys([*asked.loc[main, "method"][:4], *firsts]))[:most]
 
     def __str__(self) -> str:
         return f"{short_ranking(self._ranking).to_string(index=False)}\n\n{self.summary()}"
@@ -148,37 +170,23 @@ class Comparison:
         text += f"{self.stopping.margin:g}, at {self.stopping.level:.0%} for all pairs at once"
         return f"{text}; still open: {left} of {len(met)} pairs." if left else f"{text}."
 
-    def _strips(self, images: int = 4, pictures: int = 5) -> list[Strip]:
-        """A few images, the leading map, and what is left of them when its most relevant pixels go."""
-        leader = self._ranking.loc[~self._ranking["control"], "method"].iloc[0]
-        scores = self.examples.scores[leader][:images]
-        few = self.examples.batch[:images]
-        ranks = part("orders", "morf").make()(scores, few.ids, Key(0))
+    @property
+    def _size(self) -> dict[str, str]:
+        images = len(next(iter(self.verdicts.values())))
+        return {"Images": f"{images:,} of {self.available:,}" if self.available > images else f"{images:,}"}
+
+    def _stories(self, pictures: int = 9) -> list[Story]:
+        if self.examples is None:
+            return []
         fractions = sorted({dot.fraction for dot in self.verdicts if dot.fraction > 0})
         shown = [fractions[round(k)] for k in np.linspace(0, len(fractions) - 1, min(pictures, len(fractions)))]
-        filled = {
-            (name, fraction): imputer(few, removed_at(ranks, fraction), Key(0))
-            for name, imputer in self.imputers.items()
-            for fraction in shown
-        }
-        return [
-            Strip(
-                f"image {int(few.ids[row])}, {self._class_name(int(few.labels[row]))}, filled by: {name}",
-                [
-                    Picture("original", few.images[row].numpy()),
-                    Picture(leader, _heat(scores[row])),
-                    *(Picture(f"{fraction:.0%} removed", filled[name, fraction][row].numpy()) for fraction in shown),
-                ],
-            )
-            for row in range(len(few))
-            for name in self.imputers
-        ]
+        orders = list(dict.fromkeys(dot.order for dot in self.verdicts))
+        leaders = [name for name in self.leaders() if name in self.examples.scores]
+        return stories(self.examples, leaders, self.imputers, orders, shown, self.classes) if leaders else []
 
-    def _class_name(self, label: int) -> str:
-        return self.classes[label] if label < len(self.classes) else f"class {label}"
-
-
-def _heat(scores: Scores) -> NDArray[np.float32]:
-    """Ranks as grey levels: scores differ too much in scale to be shown as they are. White is most relevant."""
-    order = scores.flatten().argsort().argsort().reshape(1, *scores.shape)
-    return (order / max(1, scores.numel() - 1)).numpy().astype(np.float32)
+    def _classes(self) -> pd.DataFrame | None:
+        """None where there is one class only."""
+        table = statistics.per_class(self.verdicts)
+        guessed = self.examples is not None and bool(self.examples.guessed.all())
+        names = {label: class_name(label, self.classes, guessed) for label in table["label"].unique().tolist()}
+        return table.assign(name=table["label"].map(names)) if len(names) > 1 else None

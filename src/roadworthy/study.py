@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from roadworthy.attributions import Maps
 from roadworthy.attributions.maps import Reduce, as_scores
@@ -22,7 +23,19 @@ from roadworthy.keys import Key
 from roadworthy.parts import part
 from roadworthy.progress import Advance
 from roadworthy.statistics import Ties
-from roadworthy.types import Attribution, Batch, Dataset, Dot, Imputer, Model, Order, Removal, Scores, Verdict
+from roadworthy.types import (
+    UNLABELLED,
+    Attribution,
+    Batch,
+    Dataset,
+    Dot,
+    Imputer,
+    Model,
+    Order,
+    Removal,
+    Scores,
+    Verdict,
+)
 
 Explained = Iterator[tuple[slice, Batch, Mapping[str, Scores]]]
 _JUDGE = "fixed-model"
@@ -66,7 +79,20 @@ class Examples:
     """A few images with their maps, for pictures."""
 
     batch: Batch
+    """every label known"""
     scores: Mapping[str, Scores]
+    guessed: Tensor
+    """bool `(n,)`: nobody gave a label, the model's prediction stands in"""
+
+
+def described(model: Model, data: Dataset) -> dict[str, str]:
+    """What was judged and on what, for people."""
+    network = getattr(model.network, "network", model.network)
+    name = getattr(network, "__name__", type(network).__name__)
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    while isinstance(whole := getattr(data, "data", None), Dataset):  # a part of a data set is named by the whole
+        data = whole
+    return {"Model": f"{name}, {weights:,} weights" if weights else name, "Data": type(data).__name__}
 
 
 def rehearse(study: Study, images: int = 6) -> Examples:
@@ -75,6 +101,7 @@ def rehearse(study: Study, images: int = 6) -> Examples:
         if isinstance(method, Maps):
             _check_maps(name, method, study)
     batch = next(study.data.batches(min(images, len(study.data))))
+    guessed = batch.labels == UNLABELLED
     batch = labelled(batch, predict(study.model, batch.images, study.device))
     scores = explain(study.methods, study.model, batch, study.map_key, study.reduce)
     judge, some = FixedModel(study.model), next(iter(scores.values()))
@@ -82,7 +109,7 @@ def rehearse(study: Study, images: int = 6) -> Examples:
         removal, hardest, key = Removal(order, imputer), study.fractions[-1:], Key(study.seeds[0])
         for _ in judge_batch(judge, removal, some, batch, batch.labels, hardest, key, study.device):
             pass
-    return Examples(batch, scores)
+    return Examples(batch, scores, guessed)
 
 
 def _check_maps(name: str, maps: Maps, study: Study) -> None:

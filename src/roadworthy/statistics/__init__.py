@@ -9,15 +9,17 @@ resampled and compared on the same images.
 from roadworthy.statistics.agreement import kendall, krippendorff, spearman
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
+from roadworthy.statistics.classes import per_class
 from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
 from roadworthy.statistics.contest import Contest, Stopping, contests
 from roadworthy.statistics.curves import Setting, Value, Verdicts, curves, per_image
+from roadworthy.statistics.gaps import whole_curves
 from roadworthy.statistics.intervals import LEVEL, mean_interval, share_interval
 from roadworthy.statistics.pairs import COLUMNS as PAIR_COLUMNS
 from roadworthy.statistics.pairs import groups, holm, pairs, undecided
 from roadworthy.statistics.ranking import ranking, scores
 from roadworthy.statistics.scores import SCORES, Block, aopc, area, blocks
-from roadworthy.statistics.summary import summary, winners
+from roadworthy.statistics.summary import headline, main_block, summary, winners
 from roadworthy.statistics.warnings import Ties, warnings
 
 __all__ = [
@@ -40,12 +42,15 @@ __all__ = [
     "contests",
     "curves",
     "groups",
+    "headline",
     "holm",
     "kendall",
     "krippendorff",
+    "main_block",
     "mean_interval",
     "overall_alpha",
     "pairs",
+    "per_class",
     "per_image",
     "ranking",
     "resampled_means",
@@ -55,5 +60,6 @@ __all__ = [
     "summary",
     "undecided",
     "warnings",
+    "whole_curves",
     "winners",
 ]
