@@ -23,6 +23,7 @@ BENCHES = {
     "Retraining with linear against fixed fill": ["retraining.py"],
     "Statistics": ["statistics.py"],
     "The lab book": ["lab_book.py"],
+    "The page": ["page.py"],
 }
 
 

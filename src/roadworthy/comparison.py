@@ -84,6 +84,13 @@ class Comparison:
         """Every judgement: one row per dot and image."""
         return statistics.per_image(self.verdicts)
 
+    def per_class(self) -> pd.DataFrame:
+        """What removal costs the images of each class, by method and setting."""
+        table = statistics.per_class(self.verdicts)
+        guessed = self.examples is not None and bool(self.examples.guessed.all())
+        names = {label: class_name(label, self.classes, guessed) for label in table["label"].unique().tolist()}
+        return table.assign(name=table["label"].map(names))
+
     def summary(self) -> str:
         """One paragraph: who won, how sure that is, what to beware of."""
         return statistics.summary(self._ranking, self._pairs, list(self._warnings["text"]), self._stopped, self._level)
@@ -118,7 +125,7 @@ class Comparison:
             controls=self.controls,
             stories=self._stories(),
             no_pictures="the images are not at hand",
-            classes=self._classes(),
+            classes=self.per_class(),
             warnings=list(self._warnings["text"]),
             facts={**self.about, **self._size},
         )
@@ -183,10 +190,3 @@ class Comparison:
         orders = list(dict.fromkeys(dot.order for dot in self.verdicts))
         leaders = [name for name in self.leaders() if name in self.examples.scores]
         return stories(self.examples, leaders, self.imputers, orders, shown, self.classes) if leaders else []
-
-    def _classes(self) -> pd.DataFrame | None:
-        """None where there is one class only."""
-        table = statistics.per_class(self.verdicts)
-        guessed = self.examples is not None and bool(self.examples.guessed.all())
-        names = {label: class_name(label, self.classes, guessed) for label in table["label"].unique().tolist()}
-        return table.assign(name=table["label"].map(names)) if len(names) > 1 else None

@@ -75,7 +75,7 @@ def _sections(findings: Findings, numbers: dict[str, int]) -> dict[str, Any]:
 
 def _classes(findings: Findings) -> Any:
     """The setting that speaks first, its methods best first."""
-    if findings.classes is None or findings.ranking is None:
+    if findings.classes is None or findings.ranking is None or findings.classes["label"].nunique() < 2:
         return []
     ranking, table = findings.ranking, findings.classes
     judge, imputer = statistics.main_block(ranking)
