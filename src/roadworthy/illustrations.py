@@ -38,7 +38,7 @@ def stories(
     }
     return [
         Story(
-            f"Image {int(few.ids[row])}: {class_name(int(few.labels[row]), classes, bool(examples.guessed[row]))}",
+            f"Image {int(few.ids[row])}, {class_name(int(few.labels[row]), classes, bool(examples.guessed[row]))}",
             [
                 Strip(
                     "The image and its maps",
@@ -65,10 +65,13 @@ def stories(
 
 
 def class_name(label: int, classes: Sequence[str], guessed: bool = False) -> str:
-    """A label that nobody gave is the model's opinion, and said to be."""
-    if label < len(classes):
-        return f"{classes[label]} (says the model)" if guessed else classes[label]
-    return f"no label, predicted {label}" if guessed else f"class {label}"
+    """A label that nobody gave is the model's opinion, and said to be.
+
+    >>> class_name(1, ("cat", "dog")), class_name(1, ()), class_name(1, (), guessed=True)
+    ('class dog', 'class 1', 'predicted 1')
+    """
+    name = classes[label] if label < len(classes) else str(label)
+    return f"predicted {name}" if guessed else f"class {name}"
 
 
 def _heat(scores: Scores) -> NDArray[np.float32]:

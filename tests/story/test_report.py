@@ -76,7 +76,7 @@ def test_a_whole_store_gives_a_whole_page(store, tmp_path):
     assert "Not finished" not in made
     assert made.count('<svg class="chart"') == 4  # 2 imputers × 2 orders
     assert made.count('class="story"') == 4
-    assert ": north-east</h3>" in made  # the classes' names come from the data, found by the plan's own folder
+    assert ", class north-west</h3>" in made  # the classes' names come from the data, found by the plan's own folder
     for fact in ("worlds:Quadrants", "Fingerprint of data", "seconds per curve", "[methods]", "Computed in"):
         assert fact in made
     assert str(tmp_path.parent) not in made  # no path of this machine
@@ -137,7 +137,7 @@ def test_a_saved_comparison_gives_a_page_with_its_controls(tmp_path):
     assert "There are no pictures: a saved comparison holds no images." in made
     assert "Model: Quadrants · Data: Arrays · Images: 12" in made
     assert '<span class="tag">control</span>' in made
-    assert ">south-east</th>" in made
+    assert ">class south-east</th>" in made
 
 
 def test_a_folder_that_is_no_store_is_refused(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 WIDTH, HEIGHT = 420, 290
-LEFT, RIGHT, TOP, BOTTOM = 44, 10, 10, 42
+LEFT, RIGHT, TOP, BOTTOM = 44, 10, 24, 42
 
 TITLES = {
     "morf": "MoRF: most relevant removed first, low is good",
@@ -60,7 +60,7 @@ def rows(curves: pd.DataFrame, controls: Sequence[str], numbers: Mapping[str, in
     scale = _scale(curves)
     return [
         Row(
-            f"filled by {imputer}, judged by {judge}",
+            f"Filled by {imputer}, judged by {judge}",
             [_panel(scale, block[block["order"] == order], order, controls, numbers) for order in _orders(block)],
             _numbers(block),
         )

@@ -48,9 +48,8 @@ def page(findings: Findings) -> str:
         script=Markup(script),  # noqa: S704
         policy=_policy(style, script),
         looks=list(looks.items()),
-        frame=charts,
+        box=charts,
         data_url=data_url,
-        table=_table,
     )
 
 
@@ -93,7 +92,3 @@ def _policy(style: str, script: str) -> str:
 
 def _sum(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _table(table: pd.DataFrame) -> Markup:
-    return Markup(table.to_html(index=False, escape=True, border=0, na_rep="–"))  # noqa: S704  pandas escapes

@@ -102,7 +102,7 @@ class Standing(NamedTuple):
 def standings(ranking: pd.DataFrame, numbers: Mapping[str, int], leakage: pd.DataFrame | None) -> list[Standing]:
     """One per judge and imputer; `leakage` is the audit's table of verdicts."""
     return [
-        _standing(block, f"filled by {imputer}, judged by {judge}", numbers, _leaks(leakage, str(imputer)))
+        _standing(block, f"Filled by {imputer}, judged by {judge}", numbers, _leaks(leakage, str(imputer)))
         for (judge, imputer), block in ranking.groupby(["judge", "imputer"], sort=False)
     ]
 
