@@ -152,8 +152,9 @@ class Comparison:
 
     @cached_property
     def _pairs(self) -> pd.DataFrame:
-        """Empty where there is one method only."""
-        several = len({dot.method for dot in self.verdicts}) > 1
+        """Empty where no setting has two methods that can be compared."""
+        blocks = [block for _, block in self._ranking.groupby(["judge", "imputer"])]
+        several = any(block[statistics.lead_of(block)].notna().sum() > 1 for block in blocks)
         return self.pairs() if several else pd.DataFrame(columns=statistics.PAIR_COLUMNS)
 
     @cached_property

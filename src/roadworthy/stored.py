@@ -12,8 +12,10 @@ import torch
 from roadworthy import runner, statistics
 from roadworthy.building import build_data, build_imputer
 from roadworthy.comparison import Comparison
+from roadworthy.datasets.streams import picked
 from roadworthy.errors import DataError, RoadworthyError
 from roadworthy.illustrations import IMAGES
+from roadworthy.items import fingerprint_data
 from roadworthy.plan import Plan, Spec
 from roadworthy.report.findings import Findings
 from roadworthy.report.tables import day
@@ -73,19 +75,18 @@ def _folder(store: Store, plan: Plan) -> Path:
 
 
 def _examples(data: Dataset, judged: Verdict, methods: list[str], store: Store, work: runner.Work) -> Examples:
-    """The first images as they were judged: if they are others today, that is an error."""
-    batch = next(data.batches(min(IMAGES, len(data))))
+    """A few images as they were judged, from all over the data, which may be sorted by class."""
+    if fingerprint_data(data) != work.prints.data:
+        raise DataError("the data are not those that were judged: their fingerprint differs")
+    rows = np.unique(np.linspace(0, len(data) - 1, IMAGES).round().astype(int))
+    batch = next(picked(data, rows.tolist()).batches(len(rows)))
     guessed = batch.labels == UNLABELLED
-    labels = torch.where(guessed, torch.from_numpy(judged.labels[: len(batch)]), batch.labels)
-    same = np.array_equal(batch.ids.numpy(), judged.ids[: len(batch)])
-    if not same or not np.array_equal(labels.numpy(), judged.labels[: len(batch)]):
-        raise DataError("the data are not those that were judged: their first ids or labels differ")
     maps = {
-        name: torch.from_numpy(store.read_scores(work.maps[name].id)[: len(batch)])
+        name: torch.from_numpy(store.read_scores(work.maps[name].id)[rows])
         for name in methods
         if name not in work.missing_maps
     }
-    return Examples(Batch(batch.ids, batch.images, labels), maps, guessed)
+    return Examples(Batch(batch.ids, batch.images, torch.from_numpy(judged.labels[rows])), maps, guessed)
 
 
 def _spec_text(spec: Spec) -> str:

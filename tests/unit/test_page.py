@@ -187,7 +187,7 @@ def test_the_page_names_model_data_version_and_date_and_every_leading_method_has
     assert "Images: 24" in made
     assert f"Roadworthy: {rw.__version__}" in made
     assert re.search(r"Date: \d+ \w+ 20\d\d", made)
-    assert {f'alt="{name}"' in made for name in maps} == {True}
+    assert all(f"<figcaption>{name}</figcaption>" in made for name in maps)
     leader = comparison.leaders()[0]
     for order in ("most relevant first (MoRF)", "least relevant first (LeRF)"):
         assert f"Filled by linear; {leader} removes {order}" in made

@@ -20,7 +20,7 @@ from roadworthy.statistics.pairs import groups, holm, pairs, undecided
 from roadworthy.statistics.ranking import ranking, scores
 from roadworthy.statistics.scores import SCORES, Block, aopc, area, blocks
 from roadworthy.statistics.summary import headline, main_block, summary, winners
-from roadworthy.statistics.warnings import Ties, warnings
+from roadworthy.statistics.warnings import Ties, lead_of, warnings
 
 __all__ = [
     "LEVEL",
@@ -46,6 +46,7 @@ __all__ = [
     "holm",
     "kendall",
     "krippendorff",
+    "lead_of",
     "main_block",
     "mean_interval",
     "overall_alpha",
