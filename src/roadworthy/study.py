@@ -85,16 +85,6 @@ class Examples:
     """bool `(n,)`: nobody gave a label, the model's prediction stands in"""
 
 
-def described(model: Model, data: Dataset) -> dict[str, str]:
-    """What was judged and on what, for people."""
-    network = getattr(model.network, "network", model.network)
-    name = getattr(network, "__name__", type(network).__name__)
-    weights = sum(parameter.numel() for parameter in model.parameters())
-    while isinstance(whole := getattr(data, "data", None), Dataset):  # a part of a data set is named by the whole
-        data = whole
-    return {"Model": f"{name}, {weights:,} weights" if weights else name, "Data": type(data).__name__}
-
-
 def rehearse(study: Study, images: int = 6) -> Examples:
     """Do everything once on the first images, so that what cannot work says so before long work starts."""
     for name, method in study.methods.items():

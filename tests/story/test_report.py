@@ -89,7 +89,7 @@ def test_half_a_store_gives_a_page_that_says_what_is_missing(store, tmp_path):
     gone = remove(store, lambda dot: dot["method"] == "i x g" or (dot["method"], dot["order"]) == ("random", "lerf"))
     assert gone == 12 + 6
     made = page_of(store, tmp_path)
-    assert "18 dots are missing, so 6 curves are left out of this page" in made
+    assert "18 dots are missing, so 6 of the curves are left out of this page" in made
     missing = made.partition('id="missing"')[2].partition("</table>")[0]
     rows = [re.findall(r"<td>(.*?)</td>", row) for row in missing.split("<tr>")[1:]]
     assert ["i x g", "morf", "fixed", "fixed-model", "0", "3"] in rows
@@ -103,7 +103,7 @@ def test_where_every_curve_has_a_hole_nothing_is_ranked_and_the_page_says_so(sto
     made = page_of(store, tmp_path)
     assert gone == 12
     assert "Nothing can be ranked yet. Of 36 dots 24 are there, and no curve is whole." in made
-    assert "12 dots are missing, so 12 curves are left out" in made
+    assert "12 dots are missing, so 12 of the curves are left out" in made
     assert "There are no pictures: nothing is ranked yet." in made
 
 
