@@ -24,6 +24,7 @@ BENCHES = {
     "The leakage audit, given the maps": ["audit.py"],
     "Statistics": ["statistics.py"],
     "The lab book": ["lab_book.py"],
+    "The page": ["page.py"],
 }
 
 

@@ -80,3 +80,21 @@ def literal_identity(joint: NDArray[np.float64]) -> dict[str, float]:
         "mask": entropy(label) + entropy(mask) - entropy(label, mask),
         "mitigator": entropy(label, image) + entropy(mask, image) - entropy(label, mask, image) - entropy(image),
     }
+
+
+_SIGHT = {
+    "normal": np.eye(3),
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+}
+"""Machado, Oliveira and Fernandes (2009), full severity, on linear RGB"""
+
+
+def seen_as(colour, sight):
+    """CIELAB of `#rrggbb` under D65, as somebody with such sight sees it."""
+    encoded = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.asarray(_SIGHT[sight]) @ linear, 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen
+    x, y, z = (np.cbrt(t) if t > 0.008856 else 7.787 * t + 16 / 116 for t in xyz / [0.9505, 1, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])

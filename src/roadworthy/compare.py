@@ -32,7 +32,7 @@ from roadworthy.study import (
     judge_until,
     rehearse,
 )
-from roadworthy.types import Dot, Scores, Verdict, as_model
+from roadworthy.types import Dataset, Dot, Model, Scores, Verdict, as_model
 
 CONTROLS = ("random", "edges", "centre", "blurred", "inverted")
 """What methods are measured against; `blurred` and `inverted` are copies of the leading methods."""
@@ -117,8 +117,19 @@ def compare(
     marked = tuple(sorted({dot.method for dot in verdicts} - set(methods)))
     material = material_of(done, dataset, leaders if "blurred" in controls else (), scratch)
     return Comparison(
-        verdicts, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset), material
-    )
+        verdicts, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset),
+        material, _described(network, dataset),
+    )  # fmt: skip
+
+
+def _described(model: Model, data: Dataset) -> dict[str, str]:
+    """What was judged and on what, for people."""
+    network = getattr(model.network, "network", model.network)
+    name = getattr(network, "__name__", type(network).__name__)
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    while isinstance(whole := getattr(data, "data", None), Dataset):  # a part of a data set is named by the whole
+        data = whole
+    return {"Model": f"{name}, {weights:,} weights" if weights else name, "Data": type(data).__name__}
 
 
 def _copies(controls: Sequence[str], orders: Sequence[str], methods: int) -> int:

@@ -1,26 +1,28 @@
 """What a comparison answers: tables, a paragraph, a page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from roadworthy import auditing, statistics
 from roadworthy.errors import InputError
+from roadworthy.illustrations import class_name, stories
 from roadworthy.inspection import Material, inspect
-from roadworthy.keys import Key
-from roadworthy.parts import part
-from roadworthy.removal import removed_at
-from roadworthy.report.page import Picture, Strip, write_page
-from roadworthy.report.tables import short_agreement, short_ranking
+from roadworthy.report.findings import Findings
+from roadworthy.report.page import write_page
+from roadworthy.report.strips import Story
+from roadworthy.report.tables import day, short_ranking
+from roadworthy.runner import origin
 from roadworthy.store import save_verdicts
 from roadworthy.study import Examples
-from roadworthy.types import Dot, Imputer, Scores, Verdict
+from roadworthy.types import Dot, Imputer, Verdict
 
 Value = statistics.Value
 
@@ -32,7 +34,8 @@ class Comparison:
     verdicts: Mapping[Dot, Verdict]
     controls: tuple[str, ...]
     imputers: Mapping[str, Imputer]
-    examples: Examples
+    examples: Examples | None
+    """None where the images are not at hand"""
     classes: tuple[str, ...] = ()
     ties: Mapping[str, statistics.Ties] = field(default_factory=dict)
     """how many pixels of a method's maps share their score"""
@@ -42,6 +45,8 @@ class Comparison:
     """images that the data set holds, where not all were taken"""
     material: Material | None = None
     """images and maps, for the audit"""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """the model and the data, for people"""
     _audits: dict[auditing.Settings, dict[str, pd.DataFrame]] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -107,6 +112,13 @@ class Comparison:
             self._audits[settings] = inspect(self.material, settings, progress)
         return self._audits[settings]
 
+    def per_class(self) -> pd.DataFrame:
+        """What removal costs the images of each class, by method and setting."""
+        table = statistics.per_class(self.verdicts)
+        guessed = self.examples is not None and bool(self.examples.guessed.all())
+        names = {label: class_name(label, self.classes, guessed) for label in table["label"].unique().tolist()}
+        return table.assign(name=table["label"].map(names))
+
     def summary(self) -> str:
         """One paragraph: who won, how sure that is, what to beware of."""
         return statistics.summary(self._ranking, self._pairs, list(self._warnings["text"]), self._stopped, self._level)
@@ -118,30 +130,52 @@ class Comparison:
 
     def save(self, folder: str | Path) -> Path:
         """Write every Verdict into a store, one file per dot; `roadworthy export` makes tables of it."""
-        save_verdicts(self.verdicts, Path(folder))
+        note = {"controls": self.controls, "classes": self.classes, "about": dict(self.about), **origin()}
+        save_verdicts(self.verdicts, Path(folder), note)
         return Path(folder)
 
-    def report(self, path: str | Path) -> Path:
-        """Write a self-contained HTML page with ranking, warnings, curves and pictures."""
+    def report(self, path: str | Path, audits: Mapping[str, pd.DataFrame] | None = None) -> Path:
+        """Write a self-contained HTML page: docs/report.md.
+
+        `audits`: tables of a leakage audit; those of the latest `audit` if none are given.
+        """
+        made = {"Roadworthy": version("roadworthy"), "Date": day(datetime.now(UTC))}
+        found = self.findings()
+        tables = self._audited if audits is None else audits
+        return write_page(Path(path), replace(found, facts={**found.facts, **made}, audits=tables))
+
+    def findings(self) -> Findings:
+        """What a page tells, as tables."""
+        ranking, asked = self._ranking, self._ranking.loc[~self._ranking["control"], "method"].nunique()
         settings = {(dot.judge, dot.order, dot.imputer) for dot in self.verdicts}
-        several = self._ranking.loc[~self._ranking["control"], "method"].nunique() > 1 and len(settings) > 1
-        return write_page(
-            Path(path),
-            verdict=self.verdict(),
-            warnings=list(self._warnings["text"]),
-            ranking=short_ranking(self._ranking, self._audited),
+        return Findings(
+            verdict=statistics.headline(ranking, self._pairs, self._level),
+            details=self.verdict().splitlines(),
+            ranking=ranking,
             curves=self.curves(),
-            agreement=short_agreement(self.consistency()) if several else None,
+            agreement=self.consistency() if asked > 1 and len(settings) > 1 else None,
             controls=self.controls,
-            strips=self._strips(),
-            audit=self._audited,
+            stories=self._stories(),
+            no_pictures="the images are not at hand",
+            classes=self.per_class(),
+            warnings=list(self._warnings["text"]),
+            facts={**self.about, **self._size},
         )
 
+    def leaders(self, most: int = 6) -> list[str]:
+        """The methods that lead: the first four where the verdict looks first, and the first of every other setting."""
+        asked = self._ranking[~self._ranking["control"]]
+        main = (asked["judge"] + asked["imputer"]) == "".join(statistics.main_block(self._ranking))
+        firsts = asked.groupby(["judge", "imputer"], sort=False)["method"].first()
+        return list(dict.fromkeys([*asked.loc[main, "method"][:4], *firsts]))[:most]
+
     def __str__(self) -> str:
-        return f"{short_ranking(self._ranking, self._audited).to_string(index=False)}\n\n{self.summary()}"
+        return (
+            f"{short_ranking(self._ranking, self._audited.get('verdicts')).to_string(index=False)}\n\n{self.summary()}"
+        )
 
     def _repr_html_(self) -> str:
-        table = short_ranking(self._ranking, self._audited).to_html(index=False, escape=True, border=0)
+        table = short_ranking(self._ranking, self._audited.get("verdicts")).to_html(index=False, escape=True, border=0)
         return f"{table}\n<p>{escape(self.summary())}</p>"
 
     # Tables of the accuracy, which everything that is shown rests on, are computed once.
@@ -152,8 +186,9 @@ class Comparison:
 
     @cached_property
     def _pairs(self) -> pd.DataFrame:
-        """Empty where there is one method only."""
-        several = len({dot.method for dot in self.verdicts}) > 1
+        """Empty where no setting has two methods that can be compared."""
+        blocks = [block for _, block in self._ranking.groupby(["judge", "imputer"])]
+        several = any(block[statistics.lead_of(block)].notna().sum() > 1 for block in blocks)
         return self.pairs() if several else pd.DataFrame(columns=statistics.PAIR_COLUMNS)
 
     @cached_property
@@ -161,9 +196,9 @@ class Comparison:
         return statistics.warnings(self.verdicts, self._ranking, self._pairs, self.ties, len(self.classes))
 
     @property
-    def _audited(self) -> pd.DataFrame | None:
-        """The verdicts of the latest audit, if there was one."""
-        return next((tables["verdicts"] for tables in reversed(self._audits.values())), None)
+    def _audited(self) -> Mapping[str, pd.DataFrame]:
+        """The tables of the latest audit, if there was one."""
+        return next(reversed(self._audits.values()), {})
 
     @property
     def _level(self) -> float:
@@ -182,37 +217,16 @@ class Comparison:
         text += f"{self.stopping.margin:g}, at {self.stopping.level:.0%} for all pairs at once"
         return f"{text}; still open: {left} of {len(met)} pairs." if left else f"{text}."
 
-    def _strips(self, images: int = 4, pictures: int = 5) -> list[Strip]:
-        """A few images, the leading map, and what is left of them when its most relevant pixels go."""
-        leader = self._ranking.loc[~self._ranking["control"], "method"].iloc[0]
-        scores = self.examples.scores[leader][:images]
-        few = self.examples.batch[:images]
-        ranks = part("orders", "morf").make()(scores, few.ids, Key(0))
+    @property
+    def _size(self) -> dict[str, str]:
+        images = len(next(iter(self.verdicts.values())))
+        return {"Images": f"{images:,} of {self.available:,}" if self.available > images else f"{images:,}"}
+
+    def _stories(self, pictures: int = 9) -> list[Story]:
+        if self.examples is None:
+            return []
         fractions = sorted({dot.fraction for dot in self.verdicts if dot.fraction > 0})
         shown = [fractions[round(k)] for k in np.linspace(0, len(fractions) - 1, min(pictures, len(fractions)))]
-        filled = {
-            (name, fraction): imputer(few, removed_at(ranks, fraction), Key(0))
-            for name, imputer in self.imputers.items()
-            for fraction in shown
-        }
-        return [
-            Strip(
-                f"image {int(few.ids[row])}, {self._class_name(int(few.labels[row]))}, filled by: {name}",
-                [
-                    Picture("original", few.images[row].numpy()),
-                    Picture(leader, _heat(scores[row])),
-                    *(Picture(f"{fraction:.0%} removed", filled[name, fraction][row].numpy()) for fraction in shown),
-                ],
-            )
-            for row in range(len(few))
-            for name in self.imputers
-        ]
-
-    def _class_name(self, label: int) -> str:
-        return self.classes[label] if label < len(self.classes) else f"class {label}"
-
-
-def _heat(scores: Scores) -> NDArray[np.float32]:
-    """Ranks as grey levels: scores differ too much in scale to be shown as they are. White is most relevant."""
-    order = scores.flatten().argsort().argsort().reshape(1, *scores.shape)
-    return (order / max(1, scores.numel() - 1)).numpy().astype(np.float32)
+        orders = list(dict.fromkeys(dot.order for dot in self.verdicts))
+        leaders = [name for name in self.leaders() if name in self.examples.scores]
+        return stories(self.examples, leaders, self.imputers, orders, shown, self.classes) if leaders else []

@@ -20,7 +20,9 @@ from roadworthy.files import write_atomically
 from roadworthy.items import Fingerprints
 from roadworthy.plan import Plan, read_plan
 from roadworthy.progress import Advance, progress_bar
+from roadworthy.report.page import write_page
 from roadworthy.store import Store, merge_stores
+from roadworthy.stored import saved_findings, stored_findings
 from roadworthy.types import Dot, Verdict
 
 console = Console()
@@ -127,9 +129,14 @@ def _work_of(folder: Path) -> tuple[Store, runner.Work]:
     return store, runner.pending(read_plan(folder / "plan.toml"), store, prints)
 
 
+def _is_saved(folder: Path) -> bool:
+    """A saved comparison: trials without a plan."""
+    return not (folder / "plan.toml").exists() and bool(Store(folder).ids("trial"))
+
+
 def _verdicts_of(folder: Path) -> tuple[dict[Dot, Verdict], int]:
     """What a store holds of its plan and how many dots are missing; without a plan (a saved comparison), all."""
-    if not (folder / "plan.toml").exists() and Store(folder).ids("trial"):
+    if _is_saved(folder):
         return Store(folder).verdicts(), 0
     store, left = _work_of(folder)
     return runner.verdicts(left, store), len(left.missing_trials)
@@ -181,6 +188,21 @@ def export(
         except ImportError as error:
             raise MissingExtra("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
         write_atomically(file, buffer.getvalue())
+
+
+@lab.command("report")
+def report(
+    folder: StorePath,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+) -> None:
+    """Write a page to look at: ranking, curves, agreement, pictures, and what is missing, in one HTML file.
+
+    Example: `roadworthy report runs/cifar10 -o report.html`
+    """
+    store, work = (Store(folder), None) if _is_saved(folder) else _work_of(folder)
+    with progress_bar("making the page", None):
+        page = write_page(out, saved_findings(store) if work is None else stored_findings(store, work))
+    console.print(f"Page: {page}   ({page.stat().st_size / 1e6:.1f} MB)", markup=False, highlight=False)
 
 
 @lab.command("merge")

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
@@ -176,8 +177,9 @@ class Notes:
         self.store, self.work = store, work
         before = store.provenance()
         self.durations: dict[str, float] = before.get("durations", {})
-        place = {"folder": str(work.plan.folder.resolve())}
-        self.content = {**provenance(work.prints), **place, "durations": self.durations}
+        # Paths in the plan are relative to its folder: whoever needs the data again finds it by that.
+        subject = {"fingerprints": work.prints._asdict(), "folder": str(work.plan.folder.resolve())}
+        self.content = {**origin(), **subject, "durations": self.durations}
         self.save()
 
     def recorder(self, on_event: OnEvent) -> OnDone:
@@ -220,10 +222,11 @@ def _items_of(work: Work, task: Task, result: Done | str) -> Iterator[tuple[Item
         yield work.trials[dot], {**verdict_arrays(results[fraction]), **curves.get(fraction, {})} if results else {}
 
 
-def provenance(prints: Fingerprints) -> dict[str, Any]:
+def origin() -> dict[str, Any]:
+    """When, with what and on what something is made."""
     names = ("roadworthy", "torch", "numpy", "scipy", "numba", "captum")
     return {
-        "fingerprints": prints._asdict(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
         "machine": {
             "system": platform.system(),

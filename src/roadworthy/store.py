@@ -166,12 +166,16 @@ class Store:
             lock.unlink(missing_ok=True)
 
 
-def save_verdicts(verdicts: Mapping[Dot, Verdict], root: Path) -> None:
-    """A store without a plan: each trial is named by its dot and by what was judged, the plain Verdict of its model."""
+def save_verdicts(verdicts: Mapping[Dot, Verdict], root: Path, note: Mapping[str, Any] | None = None) -> None:
+    """A store without a plan: each trial is named by its dot and by what was judged, the plain Verdict of its model.
+
+    `note` is kept as its provenance.
+    """
     store = Store(root)
     if store.ids("trial"):
         raise StoreError(f"{root} holds trials already: save into a new folder")
     with store.locked():
+        store.write_provenance(note or {})
         for dot, verdict in verdicts.items():
             plain = verdicts[dot._replace(fraction=0.0)]
             spec = {**dot._asdict(), "subject": _sum(verdict_arrays(plain))}

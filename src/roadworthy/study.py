@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from roadworthy.attributions import Maps
 from roadworthy.attributions.maps import Reduce, as_scores
@@ -23,7 +24,19 @@ from roadworthy.orders import rank
 from roadworthy.parts import part
 from roadworthy.progress import Advance
 from roadworthy.statistics import Ties
-from roadworthy.types import Attribution, Batch, Dataset, Dot, Imputer, Model, Order, Removal, Scores, Verdict
+from roadworthy.types import (
+    UNLABELLED,
+    Attribution,
+    Batch,
+    Dataset,
+    Dot,
+    Imputer,
+    Model,
+    Order,
+    Removal,
+    Scores,
+    Verdict,
+)
 
 Explained = Iterator[tuple[slice, Batch, Mapping[str, Scores]]]
 _JUDGE = "fixed-model"
@@ -67,7 +80,10 @@ class Examples:
     """A few images with their maps, for pictures."""
 
     batch: Batch
+    """every label known"""
     scores: Mapping[str, Scores]
+    guessed: Tensor
+    """bool `(n,)`: nobody gave a label, the model's prediction stands in"""
 
 
 def rehearse(study: Study, images: int = 6) -> Examples:
@@ -76,6 +92,7 @@ def rehearse(study: Study, images: int = 6) -> Examples:
         if isinstance(method, Maps):
             _check_maps(name, method, study)
     batch = next(study.data.batches(min(images, len(study.data))))
+    guessed = batch.labels == UNLABELLED
     batch = labelled(batch, predict(study.model, batch.images, study.device))
     scores = explain(study.methods, study.model, batch, study.map_key, study.reduce)
     judge, hardest, key, two = FixedModel(study.model), study.fractions[-1:], Key(study.seeds[0]), batch[:2]
@@ -84,7 +101,7 @@ def rehearse(study: Study, images: int = 6) -> Examples:
         removal = Removal(study.orders[order], imputer)
         for _ in judge_batch(judge, removal, ranks[order], two, two.labels, hardest, key, study.device):
             pass
-    return Examples(batch, scores)
+    return Examples(batch, scores, guessed)
 
 
 def _check_maps(name: str, maps: Maps, study: Study) -> None:

@@ -1,11 +1,21 @@
 """Tables as people read them."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 _GAP = "–"
+
+
+def day(moment: datetime) -> str:
+    """
+    >>> day(datetime(2022, 7, 3))
+    '3 July 2022'
+    """
+    return f"{moment.day} {moment:%B %Y}"
 
 
 def short_ranking(table: pd.DataFrame, audit: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -96,3 +106,73 @@ def short_audit(name: str, table: pd.DataFrame) -> pd.DataFrame:
 
 def _share(value: float, low: float, high: float) -> str:
     return f"{value:.1%} [{low:.1%}, {high:.1%}]"
+
+
+class Place(NamedTuple):
+    """A row of the ranking on the page."""
+
+    rank: str
+    method: str
+    number: int
+    control: bool
+    scores: Sequence[str]
+    mark: tuple[float, float, float] | None
+    """score and interval of the leading score, as shares of the block's width"""
+    groups: str
+    leaks: str
+    why: str
+
+
+class Standing(NamedTuple):
+    """The ranking in one setting."""
+
+    title: str
+    columns: Sequence[str]
+    zero: float | None
+    """where 0 lies, as a share of the width"""
+    places: Sequence[Place]
+
+
+def standings(ranking: pd.DataFrame, numbers: Mapping[str, int], leakage: pd.DataFrame | None) -> list[Standing]:
+    """One per judge and imputer; `leakage` is the audit's table of verdicts."""
+    return [
+        _standing(block, f"Filled by {imputer}, judged by {judge}", numbers, _leaks(leakage, str(imputer)))
+        for (judge, imputer), block in ranking.groupby(["judge", "imputer"], sort=False)
+    ]
+
+
+def _standing(
+    block: pd.DataFrame, title: str, numbers: Mapping[str, int], leaks: Mapping[str, tuple[str, str]]
+) -> Standing:
+    short = short_ranking(block)
+    lead = next(name for name in ("srg", "morf", "lerf") if name in block and block[name].notna().any())
+    low, high = float(block[f"{lead}_low"].min()), float(block[f"{lead}_high"].max())
+    width = (high - low) or 1.0
+    ends = ((block[[lead, f"{lead}_low", f"{lead}_high"]] - low) / width).to_numpy().tolist()
+    columns = [name for name in short.columns if name not in ("rank", "method", "filled by")]
+    places = [
+        Place(
+            rank, method, numbers[method], control, scores, None if np.isnan(mark[0]) else tuple(mark), groups,
+            *leaks.get(method, ("", "")),
+        )
+        for rank, method, control, scores, mark, groups in zip(
+            short["rank"], block["method"], block["control"], short[columns].to_numpy().tolist(), ends, block["groups"],
+            strict=True,
+        )
+    ]  # fmt: skip
+    return Standing(title, columns, -low / width if low < 0 < high else None, places)
+
+
+_WORST = ("leak-free", "leaks a little", "leaks")
+
+
+def _leaks(table: pd.DataFrame | None, imputer: str) -> dict[str, tuple[str, str]]:
+    """Method to the worst verdict over its orders, and why."""
+    found: dict[str, tuple[str, str]] = {}
+    if table is None:
+        return found
+    here = table[table["imputer"] == imputer]
+    for method, verdict, why in zip(here["method"], here["verdict"], here["why"], strict=True):
+        if method not in found or _WORST.index(verdict) > _WORST.index(found[method][0]):
+            found[method] = (verdict, why)
+    return found

@@ -20,18 +20,20 @@ from roadworthy.statistics.audit import (
 )
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
+from roadworthy.statistics.classes import per_class
 from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
 from roadworthy.statistics.contest import Contest, Stopping, contests
 from roadworthy.statistics.curves import Setting, Value, Verdicts, curves, per_image
 from roadworthy.statistics.debiasing import GEOMETRY_COLUMNS, debiased, gamma_table, leads
+from roadworthy.statistics.gaps import whole_curves
 from roadworthy.statistics.identity import Identity
 from roadworthy.statistics.intervals import LEVEL, mean_interval, share_interval
 from roadworthy.statistics.pairs import COLUMNS as PAIR_COLUMNS
 from roadworthy.statistics.pairs import groups, holm, pairs, undecided
 from roadworthy.statistics.ranking import ranking, scores
 from roadworthy.statistics.scores import SCORES, Block, aopc, area, blocks
-from roadworthy.statistics.summary import summary, winners
-from roadworthy.statistics.warnings import Ties, warnings
+from roadworthy.statistics.summary import headline, main_block, summary, winners
+from roadworthy.statistics.warnings import Ties, lead_of, warnings
 
 __all__ = [
     "GEOMETRY_COLUMNS",
@@ -60,15 +62,19 @@ __all__ = [
     "discrete",
     "gamma_table",
     "groups",
+    "headline",
     "holm",
     "kendall",
     "krippendorff",
+    "lead_of",
     "leads",
+    "main_block",
     "mask_table",
     "mean_interval",
     "most_relevant_share",
     "overall_alpha",
     "pairs",
+    "per_class",
     "per_image",
     "ranking",
     "recovery_table",
@@ -80,5 +86,6 @@ __all__ = [
     "undecided",
     "verdict_table",
     "warnings",
+    "whole_curves",
     "winners",
 ]

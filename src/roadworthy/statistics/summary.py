@@ -31,6 +31,56 @@ def winners(ranking: pd.DataFrame, pairs: pd.DataFrame, level: float = 0.95) -> 
     return found
 
 
+def main_block(ranking: pd.DataFrame) -> tuple[str, str]:
+    """The judge and the imputer that speak first: ROAD as its paper advises, or else those that come first."""
+    blocks = list(dict.fromkeys(zip(ranking["judge"], ranking["imputer"], strict=True)))
+    return next((block for block in blocks if block == ("fixed-model", "linear")), blocks[0])
+
+
+def headline(ranking: pd.DataFrame, pairs: pd.DataFrame, level: float = 0.95) -> str:
+    """The verdict in two sentences: who comes first and how sure that is, then what speaks for or against it."""
+    judge, imputer = main_block(ranking)
+    block = ranking[(ranking["judge"] == judge) & (ranking["imputer"] == imputer)]
+    asked = block[~block["control"] & block[lead_of(block)].notna()]
+    if asked.empty:
+        return "No method can be ranked. Only controls were judged in all orders."
+    best, met = asked["method"].iloc[0], pairs[(pairs["judge"] == judge) & (pairs["imputer"] == imputer)]
+    won = set(met.loc[(met["method_a"] == best) & (met["low"] > 0), "method_b"])
+    rivals = [name for name in asked["method"] if name != best and name not in won]
+    first = f"{best} comes first on {asked['images'].iloc[0]:,} images"
+    if len(asked) == 1:
+        first = f"{best} is the only method judged on {asked['images'].iloc[0]:,} images"
+    elif rivals:
+        first += f", but not clearly ahead of {_listed(rivals)}"
+    else:
+        first += f", clearly ahead of every other method ({level:.0%} sure of all pairs at once)"
+    controls = [name for name in block.loc[block["control"], "method"] if not name.endswith((" blurred", " inverted"))]
+    return f"{first}. {_support(best, [name for name in controls if name not in won], controls, ranking)}"
+
+
+def _support(best: str, unbeaten: Sequence[str], controls: Sequence[str], ranking: pd.DataFrame) -> str:
+    if unbeaten:
+        plural = "controls" if len(unbeaten) > 1 else "control"
+        return f"It does not clearly beat the {plural} {_listed(unbeaten)}: do not trust it yet."
+    firsts = ranking[~ranking["control"]].groupby(["judge", "imputer"], sort=False)["method"].first()
+    others = {str(name) for name in firsts if name != best}
+    beats = "It clearly beats every control" if controls else "No control was judged beside it"
+    if others:
+        count = int((firsts != best).sum())
+        return f"{beats}, yet in {count} of {len(firsts)} settings another comes first: {_listed(sorted(others))}."
+    return f"{beats}, and it comes first in all {len(firsts)} settings." if len(firsts) > 1 else f"{beats}."
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    """
+    >>> _listed(["a"]), _listed(["a", "b"]), _listed(["a", "b", "c", "d", "e"])
+    ('a', 'a and b', 'a, b, c and 2 more')
+    """
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def _winner(asked: pd.DataFrame, pairs: pd.DataFrame, level: float) -> str:
     best, lead = asked.iloc[0], lead_of(asked)
     name, images = best["method"], f" on {best['images']:,} images"

@@ -1,0 +1,96 @@
+"""Tables whose cells have a colour: agreement of the settings, accuracy lost per class."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from roadworthy import statistics
+
+MOST_CLASSES = 24
+
+
+class Cell(NamedTuple):
+    text: str
+    heat: int | None
+    """−10 to 10, None where there is no number"""
+
+
+class Square(NamedTuple):
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Cell]]]
+    note: str = ""
+
+
+def agreement_squares(table: pd.DataFrame) -> list[Square]:
+    """Settings against settings, one square per way of pairing the shares."""
+    found = []
+    notes = {
+        "removed": "Compared at equal shares removed.",
+        "kept": "Unlike orders are compared where one has removed as much as the other has kept.",
+    }
+    for pairing in [name for name in notes if (table["pairing"] == name).any()]:
+        square = statistics.consistency_matrix(table, "spearman", pairing)
+        names = _shortened(list(square.index))
+        rows = [
+            (name, [_signed(value) for value in row])
+            for name, row in zip(names, square.to_numpy().tolist(), strict=True)
+        ]
+        found.append(Square(f"equal share {pairing}", names, rows, notes[pairing]))
+    return found
+
+
+def _shortened(names: Sequence[str]) -> list[str]:
+    """Settings without what they all share: the judge, where there is one only.
+
+    >>> _shortened(["fixed-model · morf · linear", "fixed-model · lerf · linear"])
+    ['MoRF · linear', 'LeRF · linear']
+    """
+    parts = [name.split(" · ", 2) for name in names]
+    several = len({part[0] for part in parts}) > 1
+    orders = {"morf": "MoRF", "lerf": "LeRF"}
+    return [
+        " · ".join([*([judge] if several else []), orders.get(order, order), imputer])
+        for judge, order, imputer in parts
+    ]
+
+
+def _signed(value: float) -> Cell:
+    return Cell("–", None) if np.isnan(value) else Cell(f"{value:+.2f}", round(value * 10))
+
+
+def class_squares(table: pd.DataFrame, methods: Sequence[str]) -> list[Square]:
+    """Classes against methods in one setting of judge and imputer, one square per order.
+
+    `table` is of `per_class` with `name`; many classes are cut to those that suffer most and least from the first
+    method.
+    """
+    table = table[table["method"].isin(list(methods))]
+    first = table[table["method"] == methods[0]].groupby("label")["drop"].mean().sort_values(ascending=False)
+    shown, note = list(first.index), ""
+    if len(shown) > MOST_CLASSES:
+        half = MOST_CLASSES // 2
+        note = f"{MOST_CLASSES} of {len(shown)} classes: those that lose most and least by {methods[0]}."
+        shown = shown[:half] + shown[-half:]
+    titles = {"morf": "MoRF: a high loss is good", "lerf": "LeRF: a low loss is good"}
+    return [
+        Square(titles.get(str(order), str(order)), ["images", *methods], _class_rows(block, shown, methods), note)
+        for order, block in sorted(table.groupby("order"), key=lambda pair: pair[0] != "morf")
+    ]
+
+
+def _class_rows(block: pd.DataFrame, labels: Sequence[int], methods: Sequence[str]) -> list[tuple[str, list[Cell]]]:
+    drops = block.pivot(index="label", columns="method", values="drop").reindex(
+        columns=list(methods), index=list(labels)
+    )
+    facts = block.drop_duplicates("label").set_index("label").loc[list(labels)]
+    return [
+        (str(name), [Cell(f"{images:,}", None), *map(_loss, row)])
+        for name, images, row in zip(facts["name"], facts["images"], drops.to_numpy().tolist(), strict=True)
+    ]
+
+
+def _loss(value: float) -> Cell:
+    return Cell("–", None) if np.isnan(value) else Cell(f"{value:.2f}", round(max(-1.0, min(1.0, value)) * 10))

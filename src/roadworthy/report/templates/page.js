@@ -1,0 +1,89 @@
+"use strict";
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const tip = document.getElementById("tip");
+
+  // The dots' own titles are for browsers without scripts; here one tip says the same, also to the keyboard.
+  const dots = (svg) => all(".line:not(.off) circle", svg);
+  for (const title of all(".line title")) {
+    title.parentNode.dataset.text = title.textContent;
+    title.remove();
+  }
+
+  const leave = (svg) => {
+    svg.classList.remove("aim");
+    for (const one of all(".now, .near", svg)) one.classList.remove("now", "near");
+    tip.textContent = "";
+  };
+
+  const show = (svg, dot) => {
+    leave(svg);
+    if (!dot) return;
+    svg.classList.add("aim");
+    dot.classList.add("now");
+    dot.parentNode.classList.add("near");
+    tip.textContent = dot.dataset.text;
+    const at = dot.getBoundingClientRect();
+    const left = Math.min(at.right + 10, window.innerWidth - tip.offsetWidth - 8);
+    const above = at.top - tip.offsetHeight - 8;
+    tip.style.left = Math.max(8, left) + "px";
+    tip.style.top = (above > 4 ? above : at.bottom + 8) + "px";
+  };
+
+  const nearest = (svg, event) => {
+    let best = null, least = 40 * 40;
+    for (const dot of dots(svg)) {
+      const at = dot.getBoundingClientRect();
+      const x = at.x + at.width / 2 - event.clientX, y = at.y + at.height / 2 - event.clientY;
+      if (x * x + y * y < least) { least = x * x + y * y; best = dot; }
+    }
+    return best;
+  };
+
+  // Left and right go along a curve, up and down to the next curve at the same share.
+  const step = (svg, key) => {
+    const visible = all(".line:not(.off)", svg);
+    if (!visible.length) return null;
+    const now = svg.querySelector(".now");
+    if (!now) return visible[visible.length - 1].querySelector("circle");
+    const line = now.parentNode, along = all("circle", line);
+    const place = along.indexOf(now) + (key === "ArrowRight") - (key === "ArrowLeft");
+    const column = Math.max(0, Math.min(along.length - 1, place));
+    if (key === "ArrowLeft" || key === "ArrowRight") return along[column];
+    const height = (other) => Number((all("circle", other)[column] || now).getAttribute("cy"));
+    const order = visible.sort((a, b) => height(a) - height(b));
+    const next = order.indexOf(line) + (key === "ArrowDown") - (key === "ArrowUp");
+    return all("circle", order[Math.max(0, Math.min(order.length - 1, next))])[column] || now;
+  };
+
+  for (const svg of all(".chart")) {
+    svg.setAttribute("tabindex", "0");
+    svg.addEventListener("pointermove", (event) => show(svg, nearest(svg, event)));
+    svg.addEventListener("pointerleave", () => leave(svg));
+    svg.addEventListener("blur", () => leave(svg));
+    svg.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") leave(svg);
+      if (!event.key.startsWith("Arrow")) return;
+      event.preventDefault();
+      show(svg, step(svg, event.key));
+    });
+  }
+
+  const press = (key, on) => {
+    key.setAttribute("aria-pressed", String(on));
+    for (const line of all('.line[data-m="' + key.dataset.m + '"]')) line.classList.toggle("off", !on);
+  };
+  const keys = all(".key");
+  for (const key of keys) {
+    key.disabled = false;
+    key.addEventListener("click", () => press(key, key.getAttribute("aria-pressed") !== "true"));
+  }
+  for (const one of all(".wholesale")) {
+    one.hidden = false;
+    const wanted = { all: () => true, none: () => false, methods: (key) => !("control" in key.dataset) }[one.dataset.show];
+    one.querySelector("button").addEventListener("click", () => keys.forEach((key) => press(key, wanted(key))));
+  }
+
+  // On paper nothing can be unfolded.
+  window.addEventListener("beforeprint", () => all("details").forEach((one) => { one.open = true; }));
+})();
