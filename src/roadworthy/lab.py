@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 
@@ -122,12 +123,16 @@ def _work_of(folder: Path) -> tuple[Store, runner.Work]:
     return store, runner.pending(read_plan(folder / "plan.toml"), store, prints)
 
 
+def opened(folder: Path) -> tuple[Store, runner.Work | None]:
+    """A store with the work of its plan; a saved comparison has no plan."""
+    saved = not (folder / "plan.toml").exists() and Store(folder).ids("trial")
+    return (Store(folder), None) if saved else _work_of(folder)
+
+
 def _verdicts_of(folder: Path) -> tuple[dict[Dot, Verdict], int]:
     """What a store holds of its plan and how many dots are missing; without a plan (a saved comparison), all."""
-    if not (folder / "plan.toml").exists() and Store(folder).ids("trial"):
-        return Store(folder).verdicts(), 0
-    store, left = _work_of(folder)
-    return runner.verdicts(left, store), len(left.missing_trials)
+    store, left = opened(folder)
+    return (runner.verdicts(left, store), len(left.missing_trials)) if left else (store.verdicts(), 0)
 
 
 @lab.command("status")
@@ -161,21 +166,34 @@ def export(
 
     Example: `roadworthy export runs/cifar10 verdicts.csv`
     """
-    writers = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
-    if file.suffix not in writers:
-        raise InputError(f"{file}: tables are written as {', '.join(writers)}")
+    check_table(file)
     verdicts, missing = _verdicts_of(folder)
     rows = statistics.per_image(verdicts)
     gaps = f"; {missing:,} dots are missing" if missing else ""
     console.print(f"{len(rows):,} rows {'would be' if dry_run else 'are'} in {file}{gaps}", highlight=False)
     if not dry_run:
-        options = {"orient": "records"} if file.suffix == ".json" else {"index": False}
-        buffer = io.BytesIO()
-        try:
-            getattr(rows, writers[file.suffix])(buffer, **options)
-        except ImportError as error:
-            raise MissingExtra("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
-        write_atomically(file, buffer.getvalue())
+        write_table(rows, file)
+
+
+_WRITERS = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+
+
+def check_table(file: Path) -> None:
+    """Before long work: can a table be written so?"""
+    if file.suffix not in _WRITERS:
+        raise InputError(f"{file}: tables are written as {', '.join(_WRITERS)}")
+
+
+def write_table(table: pd.DataFrame, file: Path) -> None:
+    """As CSV, Parquet or JSON records, by the file's suffix."""
+    check_table(file)
+    options = {"orient": "records"} if file.suffix == ".json" else {"index": False}
+    buffer = io.BytesIO()
+    try:
+        getattr(table, _WRITERS[file.suffix])(buffer, **options)
+    except ImportError as error:
+        raise MissingExtra("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
+    write_atomically(file, buffer.getvalue())
 
 
 @lab.command("merge")

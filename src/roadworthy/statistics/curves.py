@@ -1,6 +1,6 @@
 """From Verdicts to curves: one checked grid per setting, then means over images with intervals."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, NamedTuple
@@ -108,6 +108,12 @@ def check_images(verdicts: Verdicts) -> None:
                 f"judged on different images ({_some(verdict.ids)}; {_some(first.ids)}): "
                 "judge all methods on the same ids, in the same order"
             )
+
+
+def whole_curves(verdicts: Verdicts, missing: Collection[Dot]) -> dict[Dot, Verdict]:
+    """What can be counted while work is going on: curves of which no dot, of any seed, is missing."""
+    torn = {(dot.judge, dot.order, dot.imputer, dot.method) for dot in missing}
+    return {dot: one for dot, one in verdicts.items() if (dot.judge, dot.order, dot.imputer, dot.method) not in torn}
 
 
 def _some(ids: NDArray[np.int64], most: int = 3) -> str:
