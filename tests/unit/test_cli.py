@@ -27,7 +27,11 @@ def test_every_part_has_one_line_about_it():
 
 
 @pytest.mark.parametrize(
-    "words", [("demo",), ("parts",), ("data", "get"), ("plan", "check"), ("run",), ("status",), ("export",), ("merge",)]
+    "words",
+    [
+        *[("demo",), ("parts",), ("data", "get"), ("plan", "check"), ("run",), ("status",), ("export",), ("merge",)],
+        *[("figures",), ("compare-runs",)],
+    ],
 )
 def test_every_command_has_help_with_an_example(words):
     result = run(*words, "--help")

@@ -91,7 +91,9 @@ def _chosen(verdicts: Mapping[Dot, Verdict], controls: Sequence[str], method: st
         return method or next(iter(verdicts)).method
     table = statistics.ranking(verdicts, controls)
     asked = table[~table["control"]]
-    return str((asked[asked["imputer"] == "linear"] if (asked["imputer"] == "linear").any() else asked)["method"].iloc[0])
+    return str(
+        (asked[asked["imputer"] == "linear"] if (asked["imputer"] == "linear").any() else asked)["method"].iloc[0]
+    )
 
 
 def _curve_gaps(curves: pd.DataFrame, method: str) -> dict[str, str]:
@@ -102,7 +104,9 @@ def _curve_gaps(curves: pd.DataFrame, method: str) -> dict[str, str]:
             'no curves of the judge "retrained" with imputer "linear": add them to [evaluation] and run the plan again'
         )
     if curves.loc[curves["method"] == method, "judge"].nunique() < 2:
-        gaps["judges"] = f'{method} has one judge only: add "retrained" to judges in [evaluation] and run the plan again'
+        gaps["judges"] = (
+            f'{method} has one judge only: add "retrained" to judges in [evaluation] and run the plan again'
+        )
     if "morf" not in set(curves["order"]):
         gaps["morf"] = 'no MoRF curves: add "morf" to orders in [evaluation] and run the plan again'
     return gaps
@@ -132,7 +136,7 @@ def _audit(folder: Path, name: str, gaps: dict[str, str]) -> pd.DataFrame:
         gaps[name] = f"there is no audit/{name}.csv: make it with `roadworthy audit {folder}`"
         return pd.DataFrame(columns=columns)
     try:
-        table = pd.read_csv(path, dtype={column: str for column in ("method", "order", "imputer", "masks")})
+        table = pd.read_csv(path, dtype=dict.fromkeys(("method", "order", "imputer", "masks"), str))
     except (ValueError, OSError) as error:
         raise DataError(f"{path} is no table ({error}): make it again with `roadworthy audit {folder}`") from error
     if lacking := [column for column in columns if column not in table]:

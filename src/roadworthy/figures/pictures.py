@@ -58,8 +58,9 @@ def imputations(scenes: Sequence[Scene]) -> Figure:
 
 def _table(rows: Sequence[Sequence[Pixels]], above: Sequence[str], beside: Sequence[str]) -> Figure:
     height, width = rows[0][0].shape[-2:]
-    cell = (PAGE - 0.6) / len(above)
-    figure = Figure(figsize=(PAGE, len(rows) * cell * height / width + 0.75), layout="constrained")
+    cell = min(0.75, (PAGE - 0.6) / len(above))
+    size = (len(above) * cell + 0.6, len(rows) * cell * height / width + 0.5)
+    figure = Figure(figsize=size, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02, wspace=0.01, hspace=0.01)  # type: ignore[union-attr, call-arg]
     panels = figure.subplots(len(rows), len(above), squeeze=False)
     for panel, pixels in zip(panels.flat, (pixels for row in rows for pixels in row), strict=True):

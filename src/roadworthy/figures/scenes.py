@@ -24,9 +24,7 @@ def scenes(
     data = build_data(plan)
     batch = next(data.batches(images))
     _check_same(batch, judged)
-    scores = {
-        name: torch.from_numpy(np.array(store.read_scores(work.maps[name].id)[: len(batch)])) for name in methods
-    }
+    scores = {name: torch.from_numpy(np.array(store.read_scores(work.maps[name].id)[: len(batch)])) for name in methods}
     imputers = {name: build_imputer(spec, data) for name, spec in plan.imputers.items()}
     return _scenes(batch, scores, imputers, plan, method, _titles(data, batch))
 

@@ -1,6 +1,7 @@
 """From per-image Verdicts to curves, scores, ranks, tests and agreement, with intervals. Numbers only: no torch here.
 
-curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement; two runs: changes
+curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement
+ranking ► changes (of two runs); bounds (accuracy and bits); debiasing
 
 A score is linear in the images (`PAPER` 5): area and srg of a method are means of per-image values, so all methods are
 resampled and compared on the same images.
