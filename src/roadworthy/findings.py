@@ -1,8 +1,9 @@
 """Commands that look at what stores hold: figures and tables for a paper, what changed between two runs."""
 
+from collections.abc import Hashable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
 import typer
@@ -126,17 +127,17 @@ def _occurred(table: pd.DataFrame) -> dict[FailOn, int]:
 def _show_changes(table: pd.DataFrame) -> None:
     both = table[table["rank_before"].notna()]
     for (judge, imputer, score), block in both.groupby(["judge", "imputer", "score"], sort=False):
-        direction = statistics.SCORES[score].direction
+        direction = statistics.SCORES[str(score)].direction
         title = escape(f"{judge} · filled by {imputer} · {score} ({direction})")
         shown = Table(title=title, title_justify="left", title_style="bold")
         for column in ("method", "before", "after", "difference", "rank", "change"):
             shown.add_column(column)
-        for row in block.sort_values("rank_after").itertuples():
-            same = row.change == "none" and row.rank_before == row.rank_after
+        for row in block.sort_values("rank_after").to_dict("records"):
+            same = row["change"] == "none" and row["rank_before"] == row["rank_after"]
             shown.add_row(*_cells(row), style="dim" if same else None)
         console.print(shown)
-    for row in table[table["rank_before"].isna()].itertuples():
-        text = f"{row.change}: {row.method} ({row.judge} · {row.score} · {row.imputer})"
+    for row in table[table["rank_before"].isna()].to_dict("records"):
+        text = f"{row['change']}: {row['method']} ({row['judge']} · {row['score']} · {row['imputer']})"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     changed = _occurred(table)
     paired = "image by image" if both["paired"].all() else "as independent runs (other images or seeds)"
@@ -147,14 +148,13 @@ def _show_changes(table: pd.DataFrame) -> None:
     console.print(text, highlight=False, soft_wrap=True)
 
 
-def _cells(row: tuple[object, ...]) -> list[str]:
-    values = row._asdict()  # type: ignore[attr-defined]
-    then, now = values["rank_before"], values["rank_after"]
+def _cells(row: Mapping[Hashable, Any]) -> list[str]:
+    then, now = row["rank_before"], row["rank_after"]
     return [
-        escape(str(values["method"])),
-        f"{values['before']:.3f}",
-        f"{values['after']:.3f}",
-        escape(f"{values['difference']:+.3f} [{values['low']:+.3f}, {values['high']:+.3f}]"),
+        escape(str(row["method"])),
+        f"{row['before']:.3f}",
+        f"{row['after']:.3f}",
+        escape(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"),
         f"{then}" if then == now else f"{then} → {now}",
-        "" if values["change"] == "none" else str(values["change"]),
+        "" if row["change"] == "none" else str(row["change"]),
     ]

@@ -23,7 +23,7 @@ factory = "my_model:build"
 [methods]
 IG = { name = "ig", steps = 3 }
 IG-SG = { name = "ig-sg", steps = 3, ig_samples = 2 }
-GB = "gb"
+grad = "gradient"
 [evaluation]
 imputers = ["fixed", "linear"]
 fractions = [0.2, 0.5, 0.8]
@@ -42,7 +42,6 @@ def project(tmp_path_factory):
         Image.fromarray((image.permute(1, 2, 0) * 255).byte().numpy()).save(folder / f"{row:02}.png")
     (root / "my_model.py").write_text(
         textwrap.dedent("""
-        import torch
         from torch import nn
 
         class Quadrants(nn.Module):
@@ -55,7 +54,7 @@ def project(tmp_path_factory):
     )
     (root / "plan.toml").write_text(PLAN)
     (root / "reseeded.toml").write_text(PLAN + "seeds = [7]\n")
-    (root / "fewer.toml").write_text(PLAN.replace('GB = "gb"', 'gradient = "gradient"'))
+    (root / "fewer.toml").write_text(PLAN.replace('grad = "gradient"', 'times = "input-x-gradient"'))
     for plan, store in (("plan", "run"), ("reseeded", "again"), ("fewer", "other")):
         roadworthy(root, "run", f"{plan}.toml", "--store", store, "--jobs", "1")
     return root
@@ -91,7 +90,7 @@ def test_figures_draws_what_the_store_holds_and_says_what_it_lacks(project):
 
 
 def test_images_that_cannot_be_reached_cost_only_the_pictures(project):
-    result = roadworthy(project, "figures", "run", "--out", "elsewhere", "--method", "GB")
+    result = roadworthy(project, "figures", "run", "--out", "elsewhere", "--method", "grad")
     assert "skipped modified-data: data: " in result.stdout
     assert "--plan PLAN" in result.stdout
     assert not (project / "elsewhere" / "modified-data.png").exists()
@@ -158,8 +157,8 @@ def test_other_noise_is_no_change_beyond_chance(project):
 
 def test_what_only_one_run_has_is_listed(project):
     result = roadworthy(project, "compare-runs", "run", "other")
-    assert "only before: GB (fixed-model · morf · fixed)" in result.stdout
-    assert "only after: gradient (fixed-model · lerf · linear)" in result.stdout
+    assert "only before: grad (fixed-model · morf · fixed)" in result.stdout
+    assert "only after: times (fixed-model · lerf · linear)" in result.stdout
 
 
 def test_what_cannot_be_compared_ends_with_exit_code_2(project, tmp_path):

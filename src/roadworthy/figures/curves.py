@@ -1,6 +1,7 @@
 """Accuracy by share removed: families, all methods, debiased over linear, retrained against not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ def families(methods: Sequence[str]) -> dict[str, list[str]]:
     return {**large, **({"others" if large else "all": alone} if alone else {})}
 
 
-def in_order(names: Sequence[str], known: Mapping[str, str]) -> list[str]:
+def in_order(names: Iterable[Any], known: Mapping[str, str]) -> list[str]:
     """Each name once, those known first and in their order."""
     there = list(dict.fromkeys(names))
     return [name for name in known if name in there] + [name for name in there if name not in known]

@@ -28,16 +28,17 @@ def consistency_table(table: pd.DataFrame) -> str:
     """Spearman's rank correlation of every two settings, the lower triangle; ± its standard error over runs."""
     settings = _settings(table)
     several = bool((table["runs"] > 1).any())
-    means = consistency_matrix(table, "spearman_runs" if several else "spearman")
-    errors = consistency_matrix(table, "spearman_runs_error") if several else None
+    names = [str(one) for one in settings]
+    means, errors = (
+        consistency_matrix(table, measure).loc[names, names].to_numpy(dtype=float)
+        for measure in (("spearman_runs", "spearman_runs_error") if several else ("spearman", "spearman_runs_error"))
+    )
+    np.fill_diagonal(errors, np.nan)
     heads = [f"{_place(one)} {escaped(one.imputer)}" for one in settings]
     rows = []
-    for number, row in enumerate(settings):
-        cells = []
-        for column in settings[: number + 1]:
-            error = np.nan if errors is None or row == column else errors.loc[str(row), str(column)]
-            cells.append(_number(means.loc[str(row), str(column)], error, 2))
-        rows.append([f"({number + 1}) {heads[number]}", *cells, *[""] * (len(settings) - number - 1)])
+    for number, head in enumerate(heads):
+        cells = [_number(*pair, 2) for pair in zip(means[number], errors[number], strict=True)]
+        rows.append([f"({number + 1}) {head}", *cells[: number + 1], *[""] * (len(heads) - number - 1)])
     caption = "Spearman rank correlation of the methods' rankings between settings, mean over the shares removed."
     return _tabular(["", *(f"({number + 1})" for number in range(len(settings)))], rows, "l" + "r" * len(rows), caption)
 
@@ -70,7 +71,7 @@ def accuracy_table(curves: pd.DataFrame, method: str) -> str:
             _number(100 * by_fraction["accuracy"].get(fraction, np.nan), 100 * half.get(fraction, np.nan), 1)
             for fraction in fractions
         ]
-        rows.append([_place(Setting(judge, order, imputer)) + f" {escaped(imputer)}", *cells])
+        rows.append([f"{_place(Setting(str(judge), str(order), str(imputer)))} {escaped(imputer)}", *cells])
     caption = (
         f"Accuracy (\\%) of {escaped(method)} by share of pixels removed, $\\pm$ half of its 95\\,\\% interval. "
         "MoRF: lower is better. LeRF: higher is better."
@@ -82,15 +83,11 @@ def accuracy_table(curves: pd.DataFrame, method: str) -> str:
 def runtime_table(runtimes: pd.DataFrame) -> str:
     """Seconds per curve (one method, one order, all shares removed) by judge and imputer."""
     rows = [
-        [escaped(JUDGES.get(row.judge, row.judge)), escaped(row.imputer), f"{row.seconds:.4g}", _percent(row.relative)]
-        for row in runtimes.itertuples()
+        [escaped(JUDGES.get(judge, judge)), escaped(imputer), f"{seconds:.4g}", f"{100 * relative:.3g}\\,\\%"]
+        for judge, imputer, seconds, relative in runtimes.to_numpy().tolist()
     ]
     caption = "Mean runtime of one curve: one method in one order at all shares removed."
     return _tabular(["judge", "filled by", "seconds", "relative"], rows, "llrr", caption)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g}\\,\\%"
 
 
 def _number(value: float, error: float, digits: int) -> str:

@@ -113,7 +113,7 @@ def _predictors(panel: Axes, rows: pd.DataFrame, inks: Mapping[str, Mapping[str,
         own = rows[rows["imputer"] == imputer]
         if len(own):
             draw(panel, own, "error", band=True, label=plain(imputer), **drawn)
-    guess = rows.groupby("fraction", as_index=False)["guess"].mean()
+    guess = rows.groupby("fraction")[["guess"]].mean().reset_index()
     draw(panel, guess, "guess", color="#999999", linewidth=3, alpha=0.5, label="cannot be told")
 
 

@@ -18,31 +18,32 @@ from roadworthy.report.palette import Look
 PAGE = 6.75
 """inches: the width of a page's text in the paper's format; two columns of 3.25"""
 COLUMN = 3.25
-STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",  # matplotlib brings it along: the same bytes everywhere
-    "font.size": 7.5,
-    "axes.titlesize": 7.5,
-    "axes.labelsize": 7.5,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
-    "legend.handlelength": 2.6,
-    "figure.titlesize": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "grid.linewidth": 0.5,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 2.6,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "roadworthy",
-    "svg.fonttype": "path",
-}
-styled = rc_context(STYLE)
-"""Put around every function that makes a figure: its text takes its size when it is made."""
+styled = rc_context(
+    {
+        "font.family": "DejaVu Sans",  # matplotlib brings it along: the same bytes everywhere
+        "font.size": 7.5,
+        "axes.titlesize": 7.5,
+        "axes.labelsize": 7.5,
+        "xtick.labelsize": 7,
+        "ytick.labelsize": 7,
+        "legend.fontsize": 7,
+        "legend.frameon": False,
+        "legend.handlelength": 2.6,
+        "figure.titlesize": 8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.6,
+        "axes.grid": True,
+        "grid.alpha": 0.25,
+        "grid.linewidth": 0.5,
+        "lines.linewidth": 1.2,
+        "lines.markersize": 2.6,
+        "pdf.fonttype": 42,
+        "svg.hashsalt": "roadworthy",
+        "svg.fonttype": "path",
+    }
+)
+"""Put around every function that makes a figure, whose text takes its size when it is made, and that writes one."""
 
 ORDERS = {"morf": "MoRF (lower is better)", "lerf": "LeRF (higher is better)"}
 JUDGES = {"fixed-model": "no retraining", "retrained": "retrained", "mask-tuned": "tuned with masks"}
@@ -111,13 +112,13 @@ def legend(figure: Figure, panels: Sequence[Sequence[Axes]]) -> None:
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
 
 
+@styled
 def write_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     """As PDF, SVG and PNG; the same figure gives the same bytes."""
     paths = []
     for suffix, options in _FORMATS.items():
         buffer = io.BytesIO()
-        with rc_context(STYLE):
-            figure.savefig(buffer, format=suffix, **options)
+        figure.savefig(buffer, format=suffix, **options)
         paths.append(folder / f"{name}.{suffix}")
         write_atomically(paths[-1], buffer.getvalue())
     return paths
