@@ -31,9 +31,9 @@ def consistency_table(table: pd.DataFrame) -> str:
     names = [str(one) for one in settings]
     means, errors = (
         consistency_matrix(table, measure).loc[names, names].to_numpy(dtype=float)
-        for measure in (("spearman_runs", "spearman_runs_error") if several else ("spearman", "spearman_runs_error"))
+        for measure in ("spearman_runs" if several else "spearman", "spearman_runs_error")
     )
-    np.fill_diagonal(errors, np.nan)
+    errors = np.where(np.eye(len(names)) == 1, np.nan, errors)  # a setting agrees with itself for sure
     heads = [f"{_place(one)} {escaped(one.imputer)}" for one in settings]
     rows = []
     for number, head in enumerate(heads):
