@@ -100,14 +100,14 @@ def _masks_over_scores(material: Material) -> Iterator[tuple[str, Figure]]:
     masks = material.audit["masks"]
     judge, imputer, rows = leaky_scores(material.curves)
     own = masks[(masks["order"] == "morf") & masks["method"].isin(rows["method"])]
-    if len(own):
-        yield f"{judge} {imputer}", leakage.mask_over_scores(own, rows, material.looks)
+    yield f"{judge} {imputer}", leakage.mask_over_scores(own, rows, material.looks)
 
 
 def leaky_scores(table: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
     """The MoRF curves that a mask can leak into most: retrained and with a fixed fill where there are such."""
-    judge = "retrained" if "retrained" in set(table["judge"]) else str(table["judge"].iloc[0])
-    there = table[(table["order"] == "morf") & (table["judge"] == judge)]
+    there = table[table["order"] == "morf"]
+    judge = "retrained" if "retrained" in set(there["judge"]) else str(there["judge"].iloc[0])
+    there = there[there["judge"] == judge]
     imputer = "fixed" if "fixed" in set(there["imputer"]) else str(there["imputer"].iloc[0])
     return judge, imputer, there[there["imputer"] == imputer]
 
@@ -134,7 +134,7 @@ FIGURES: tuple[Entry[Figure], ...] = (
     Entry("information", (), _information),
     Entry("predictor-error", ("recovery",), _recovery),
     Entry("mask-only", ("masks",), _masks),
-    Entry("mask-only-over", ("masks", "morf"), _masks_over_scores),
+    Entry("mask-only-over", ("masks", "masked scores"), _masks_over_scores),
     Entry("debiased", ("retrained", "geometry"), _debiased),
     Entry("judges", ("judges",), _judges),
     Entry("modified-data", ("scenes",), _modified),

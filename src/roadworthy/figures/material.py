@@ -59,7 +59,7 @@ def gathered(
 ) -> Material:
     """The tables of `verdicts`, whole curves all of them; `plan` says where its images lie."""
     gaps: dict[str, str] = {}
-    controls = controls_among({dot.method for dot in verdicts}, plan)
+    controls = controls_among({dot.method for dot in verdicts}, work.plan if work else None)
     chosen = _chosen(verdicts, controls, method)
     curves = statistics.curves(verdicts)
     audit = {name: _audit(folder, name, gaps) for name in AUDIT}
@@ -72,7 +72,7 @@ def gathered(
         controls,
         len(np.unique(next(iter(verdicts.values())).labels)),
         chosen,
-        gaps | _curve_gaps(curves, chosen),
+        gaps | _curve_gaps(curves, audit["masks"], chosen),
     )
 
 
@@ -96,7 +96,7 @@ def _chosen(verdicts: Mapping[Dot, Verdict], controls: Sequence[str], method: st
     )
 
 
-def _curve_gaps(curves: pd.DataFrame, method: str) -> dict[str, str]:
+def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str) -> dict[str, str]:
     gaps = {}
     trained = curves[(curves["judge"] == "retrained") & (curves["imputer"] == "linear")]
     if trained.empty:
@@ -107,8 +107,11 @@ def _curve_gaps(curves: pd.DataFrame, method: str) -> dict[str, str]:
         gaps["judges"] = (
             f'{method} has one judge only: add "retrained" to judges in [evaluation] and run the plan again'
         )
-    if "morf" not in set(curves["order"]):
-        gaps["morf"] = 'no MoRF curves: add "morf" to orders in [evaluation] and run the plan again'
+    judged, audited = (set(table.loc[table["order"] == "morf", "method"]) for table in (curves, masks))
+    if not judged & audited:
+        gaps["masked scores"] = (
+            "no method has both MoRF curves and audited MoRF masks: judge and audit it in MoRF order"
+        )
     return gaps
 
 
