@@ -14,21 +14,8 @@ FLOORS = [
     ["statistics"],
     ["parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "auditor"],
     [
-        "progress",
-        "report",
-        "study",
-        "toy",
-        "illustrations",
-        "inspection",
-        "comparison",
-        "calls",
-        "compare",
-        "demo",
-        "stored",
-        "lab",
-        "audits",
-        "cli",
-        "__main__",
+        *("progress", "report", "figures", "study", "toy", "illustrations", "inspection", "comparison", "calls"),
+        *("compare", "demo", "stored", "lab", "runs", "audits", "cli", "__main__"),
     ],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""

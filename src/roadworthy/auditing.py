@@ -1,7 +1,8 @@
 """The leakage audit as items of work: what is measured, by whom, and as what it is recorded.
 
 masks: a classifier of one method's masks at one share · predictor: one per imputer, trained on random masks ·
-recovery: a predictor on the masks of one method. A further measure is an entry of `MEASURES` and of `audit_items`.
+recovery: a predictor on the masks of one method · geometry: γ of one method's masks. A further measure is an entry of
+`MEASURES` and of `audit_items`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from roadworthy.building import Context
 from roadworthy.datasets.streams import picked
 from roadworthy.errors import InputError, RangeError
 from roadworthy.evaluation import evaluating, labelled, predict
+from roadworthy.geometry import Geometry, Refill, geometry_of
 from roadworthy.items import Fingerprints, Item, map_items
 from roadworthy.keys import Key
 from roadworthy.leakage import FOLDS, READERS, read_masks
@@ -95,6 +97,8 @@ def audit_items(plan: Plan, prints: Fingerprints, settings: Settings) -> dict[Me
         for order, fraction in product(plan.orders, settings.fractions):
             share = most_relevant_share(order, fraction)
             found[Measure("masks", method, share=share)] = {"map": maps[method].spec, "share": share, **reading}
+        shape = {"map": maps[method].spec, "orders": list(plan.orders), "fractions": list(settings.fractions)}
+        found[Measure("geometry", method)] = shape
     data = next(iter(maps.values())).spec["dataset"]
     for imputer, spec in plan.imputers.items():
         found[Measure("predictor", imputer=imputer)] = {"dataset": data, "imputer": spec, **looking}
@@ -150,10 +154,32 @@ def _recovery(task: AuditTask, context: Context) -> Arrays:
     )
 
 
+def _geometry(task: AuditTask, context: Context) -> Arrays:
+    _, labels = known_labels(context)
+    orders = {name: part("orders", name).make() for name in task.plan.orders}
+    maps = {task.measure.method: lambda: _scores(task)}
+    found = geometry_of(context.data, labels, maps, orders, task.settings.fractions, Key(task.plan.seeds[0]))
+    sums = {
+        f"{field} {one.order} {one.fraction}": getattr(one, field)
+        for one in found.refills
+        for field in ("missed", "spread")
+    }
+    return {"blur": found.blur[task.measure.method], **sums}
+
+
+def geometry_from(arrays: Arrays, method: str, orders: Sequence[str], fractions: Sequence[float]) -> Geometry:
+    refills = [
+        Refill(method, order, fraction, *(arrays[f"{field} {order} {fraction}"] for field in ("missed", "spread")))
+        for order, fraction in product(orders, fractions)
+    ]
+    return Geometry(tuple(refills), {method: arrays["blur"]})
+
+
 MEASURES: Mapping[str, Callable[[AuditTask, Context], Arrays]] = {
     "masks": _masks,
     "predictor": _predictor,
     "recovery": _recovery,
+    "geometry": _geometry,
 }
 
 

@@ -1,8 +1,10 @@
-"""Which part of a plan's audit is missing? Do it, once, and make its tables."""
+"""Which part of a plan's audit is missing? Do it, once, and make its tables, which the store keeps as CSV too."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from roadworthy import statistics
@@ -11,16 +13,19 @@ from roadworthy.auditing import (
     Measure,
     Settings,
     audit_items,
+    geometry_from,
     known_labels,
     method_holes,
     pattern_holes,
     recovered_from,
 )
 from roadworthy.building import built, fingerprints
+from roadworthy.errors import DataError
+from roadworthy.files import write_atomically
 from roadworthy.items import Fingerprints, Item
 from roadworthy.leakage import check_classes
 from roadworthy.plan import Plan
-from roadworthy.runner import Executor, Notes, OnEvent, Work, map_tasks, pending
+from roadworthy.runner import Executor, Notes, OnEvent, Work, map_tasks, pending, verdicts
 from roadworthy.statistics import Hole
 from roadworthy.store import Store
 from roadworthy.types import Recovered
@@ -69,7 +74,7 @@ def audit(
         notes = Notes(store, work.work)
         try:
             executor.run(map_tasks(work.work, work.missing_maps), notes.recorder(on_event))
-            for names in (("predictor", "masks"), ("recovery",)):
+            for names in (("predictor", "masks", "geometry"), ("recovery",)):
                 work = pending_audit(plan, store, settings, work.work.prints)
                 executor.run(_tasks(work, store, names), notes.recorder(on_event))
         finally:
@@ -96,7 +101,7 @@ def _tasks(work: AuditWork, store: Store, names: tuple[str, ...]) -> Iterator[Au
 
 
 def audit_tables(work: AuditWork, store: Store) -> dict[str, pd.DataFrame]:
-    """masks, recovery and verdicts, of what is there; gaps are gaps."""
+    """masks, recovery, geometry, leads and verdicts, of what is there; gaps are gaps."""
     plan, fractions = work.plan, work.settings.fractions
     done = {measure: item for measure, item in work.items.items() if measure not in work.missing}
     read = {
@@ -112,4 +117,30 @@ def audit_tables(work: AuditWork, store: Store) -> dict[str, pd.DataFrame]:
         }.get(measure.name, [])
         if holes:
             recovered |= recovered_from(store.read("audit", item.id)[1], holes)
-    return statistics.audit_tables(read, recovered, plan.orders, fractions)
+    shapes = [
+        geometry_from(store.read("audit", item.id)[1], measure.method, plan.orders, fractions)
+        for measure, item in done.items()
+        if measure.name == "geometry"
+    ]
+    tables = statistics.audit_tables(read, recovered, shapes, plan.orders, fractions)
+    judged, _ = statistics.whole_curves(verdicts(work.work, store), work.work.trials)
+    if judged and len(tables["geometry"]):
+        classes = len(np.unique(next(iter(judged.values())).labels))
+        tables["leads"] = statistics.linear_leads(statistics.curves(judged), tables["geometry"], 1 / max(2, classes))
+    return tables
+
+
+def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
+    for name, table in tables.items():
+        write_atomically(folder / "audit" / f"{name}.csv", table.to_csv(index=False).encode())
+
+
+def read_table(folder: Path, name: str) -> pd.DataFrame | None:
+    """One that `write_tables` wrote, None if there is none."""
+    path = folder / "audit" / f"{name}.csv"
+    if not path.exists():
+        return None
+    try:
+        return pd.read_csv(path, dtype=dict.fromkeys(("method", "order", "imputer", "masks", "why"), str))
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} is no table ({error}): make it again with `roadworthy audit {folder}`") from error

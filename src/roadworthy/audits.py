@@ -3,7 +3,6 @@
 import os
 import signal
 from contextlib import ExitStack
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from roadworthy.auditing import FRACTIONS, Settings
-from roadworthy.auditor import AuditWork, audit, audit_tables, pending_audit
+from roadworthy.auditor import AuditWork, audit, audit_tables, pending_audit, write_tables
 from roadworthy.errors import InputError, StoreError
 from roadworthy.executors.local import Local
-from roadworthy.files import write_atomically
 from roadworthy.items import Fingerprints
-from roadworthy.lab import keep_plan
+from roadworthy.lab import keep_plan, kept_plan
 from roadworthy.leakage import READERS
 from roadworthy.plan import Plan, read_plan
 from roadworthy.progress import Advance, progress_bar
@@ -80,8 +78,7 @@ def _plan_of(target: Path, store: Path | None) -> tuple[Plan, Fingerprints | Non
     notes = Store(target).provenance()
     if not (target / "plan.toml").exists() or "fingerprints" not in notes:
         raise StoreError(f"{target} is no store with a plan: audit one with `roadworthy audit PLAN --store {target}`")
-    plan = read_plan(target / "plan.toml")
-    return replace(plan, folder=Path(notes.get("folder", plan.folder))), Fingerprints(**notes["fingerprints"])
+    return kept_plan(Store(target)), Fingerprints(**notes["fingerprints"])
 
 
 def _audit_shown(plan: Plan, path: Path | None, store: Store, settings: Settings, doer: Local) -> AuditWork:
@@ -103,7 +100,9 @@ def _show(tables: dict[str, pd.DataFrame], folder: Path) -> None:
     titles = {
         "masks": "What the masks alone tell of the class",
         "recovery": "Can it be told which pixels were filled?",
+        "geometry": "How much does the linear fill bring back by the holes' shape alone?",
         "verdicts": "Verdicts",
+        "leads": "How much of each lead is geometry?",
     }
     for name, rows in tables.items():
         table = Table(title=titles.get(name, name), title_justify="left", title_style="bold")
@@ -113,6 +112,7 @@ def _show(tables: dict[str, pd.DataFrame], folder: Path) -> None:
         for row in short.itertuples(index=False):
             table.add_row(*(escape(str(cell)) for cell in row))
         console.print(table)
-        write_atomically(folder / f"audit-{name}.csv", rows.to_csv(index=False).encode())
-    files = ", ".join(f"audit-{name}.csv" for name in tables)
-    console.print(f"All columns: {files} in {folder}; what they mean: docs/audit.md", markup=False, highlight=False)
+    write_tables(tables, folder)
+    files = ", ".join(f"{name}.csv" for name in tables)
+    text = f"All columns: {files} in {folder / 'audit'}; what they mean: docs/audit.md"
+    console.print(text, markup=False, highlight=False)

@@ -21,6 +21,7 @@ from roadworthy.lab import lab
 from roadworthy.parts import PARTS
 from roadworthy.progress import Advance, progress_bar
 from roadworthy.report.tables import short_ranking
+from roadworthy.runs import runs
 
 console = Console()
 
@@ -48,6 +49,7 @@ data = typer.Typer(no_args_is_help=True, help="Data sets on disk.")
 app.add_typer(data, name="data")
 app.add_typer(lab)
 app.add_typer(audits)
+app.add_typer(runs)
 
 
 class DemoData(StrEnum):

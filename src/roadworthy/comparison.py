@@ -102,14 +102,16 @@ class Comparison:
     def audit_tables(
         self, fractions: Sequence[float] = auditing.FRACTIONS, reader: str = "small", progress: bool = True
     ) -> dict[str, pd.DataFrame]:
-        """Tables by name: masks, recovery, verdicts; computed once."""
+        """Tables by name: masks, recovery, geometry, leads, verdicts; computed once."""
         if self.material is None:
             raise InputError(
                 "this comparison holds no maps to audit: compare again, or run `roadworthy audit` on a plan"
             )
         settings = auditing.Settings(tuple(fractions), reader)
         if settings not in self._audits:
-            self._audits[settings] = inspect(self.material, settings, progress)
+            tables = inspect(self.material, settings, progress)
+            leads = statistics.linear_leads(self.curves(), tables["geometry"], self._chance)
+            self._audits[settings] = {**tables, "leads": leads}
         return self._audits[settings]
 
     def per_class(self) -> pd.DataFrame:
@@ -170,12 +172,10 @@ class Comparison:
         return list(dict.fromkeys([*asked.loc[main, "method"][:4], *firsts]))[:most]
 
     def __str__(self) -> str:
-        return (
-            f"{short_ranking(self._ranking, self._audited.get('verdicts')).to_string(index=False)}\n\n{self.summary()}"
-        )
+        return f"{self._short.to_string(index=False)}\n\n{self.summary()}"
 
     def _repr_html_(self) -> str:
-        table = short_ranking(self._ranking, self._audited.get("verdicts")).to_html(index=False, escape=True, border=0)
+        table = self._short.to_html(index=False, escape=True, border=0)
         return f"{table}\n<p>{escape(self.summary())}</p>"
 
     # Tables of the accuracy, which everything that is shown rests on, are computed once.
@@ -194,6 +194,14 @@ class Comparison:
     @cached_property
     def _warnings(self) -> pd.DataFrame:
         return statistics.warnings(self.verdicts, self._ranking, self._pairs, self.ties, len(self.classes))
+
+    @property
+    def _chance(self) -> float:
+        return 1 / max(2, len(self.classes), len(np.unique(next(iter(self.verdicts.values())).labels)))
+
+    @property
+    def _short(self) -> pd.DataFrame:
+        return short_ranking(self._ranking, self._audited.get("verdicts"))
 
     @property
     def _audited(self) -> Mapping[str, pd.DataFrame]:

@@ -17,8 +17,10 @@ from roadworthy import statistics
 from roadworthy.attributions.controls import blurred
 from roadworthy.auditing import Settings, apart, method_holes, read_share, recovered_patterns
 from roadworthy.datasets.streams import picked
+from roadworthy.geometry import Geometry, geometry_of
 from roadworthy.keys import Key
 from roadworthy.leakage import check_classes
+from roadworthy.orders import rank
 from roadworthy.progress import progress_bar
 from roadworthy.recovery import recover, train_predictor
 from roadworthy.removal import removed_at
@@ -76,13 +78,14 @@ def material_of(judged: Sequence[Judged], data: Dataset, copied: Sequence[str], 
 
 
 def inspect(material: Material, settings: Settings, progress: bool = True) -> dict[str, pd.DataFrame]:
-    """masks, recovery and verdicts as tables (docs/audit.md)."""
+    """masks, recovery, geometry and verdicts as tables (docs/audit.md)."""
     check_classes(material.labels.numpy(), len(material.data.classes))
     orders, key = list(material.orders), Key(material.seed)
     shares = sorted({statistics.most_relevant_share(*one) for one in product(orders, settings.fractions)})
-    steps = len(material.scores) * (len(shares) + len(material.imputers)) + len(material.imputers)
+    steps = len(material.scores) * (len(shares) + len(material.imputers) + 1) + len(material.imputers)
     recovered: dict[Hole, Recovered] = {}
     read: dict[tuple[str, float], Verdict] = {}
+    shapes: list[Geometry] = []
     with progress_bar("auditing", steps, progress) as advance:
         learned, tested, rows = apart(material.data, key)
         networks = {}
@@ -92,7 +95,10 @@ def inspect(material: Material, settings: Settings, progress: bool = True) -> di
             advance(1)
         for method, maps in material.scores.items():
             scores = maps()
-            ranks = {order: make(scores, material.data.ids, key) for order, make in material.orders.items()}
+            ranks = rank(material.orders, scores, material.data.ids, key)
+            one = {method: partial(_same, scores)}
+            shapes.append(geometry_of(material.data, material.labels, one, material.orders, settings.fractions, key))
+            advance(1)
             for name, imputer in material.imputers.items():
                 for hole in method_holes(name, method, orders, settings.fractions):
                     removed = removed_at(ranks[hole.order][rows], hole.fraction)
@@ -101,4 +107,8 @@ def inspect(material: Material, settings: Settings, progress: bool = True) -> di
             for share in shares:
                 read[method, share] = read_share(scores, share, material.labels, material.data.ids, key, settings)
                 advance(1)
-    return statistics.audit_tables(read, recovered, orders, settings.fractions)
+    return statistics.audit_tables(read, recovered, shapes, orders, settings.fractions)
+
+
+def _same(scores: Scores) -> Scores:
+    return scores

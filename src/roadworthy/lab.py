@@ -4,10 +4,12 @@ import io
 import os
 import signal
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 
@@ -125,21 +127,25 @@ def _work_of(folder: Path) -> tuple[Store, runner.Work]:
     store = Store(folder)
     if not (folder / "plan.toml").exists() or "fingerprints" not in store.provenance():
         raise StoreError(f"{folder} is no store: fill one with `roadworthy run PLAN --store {folder}`")
-    prints = Fingerprints(**store.provenance()["fingerprints"])
-    return store, runner.pending(read_plan(folder / "plan.toml"), store, prints)
+    return store, runner.pending(kept_plan(store), store, Fingerprints(**store.provenance()["fingerprints"]))
 
 
-def _is_saved(folder: Path) -> bool:
-    """A saved comparison: trials without a plan."""
-    return not (folder / "plan.toml").exists() and bool(Store(folder).ids("trial"))
+def kept_plan(store: Store) -> Plan:
+    """A store's copy of its plan, whose paths start where the run that filled it found them."""
+    plan = read_plan(store.root / "plan.toml")
+    return replace(plan, folder=Path(store.provenance().get("folder", plan.folder)))
+
+
+def opened(folder: Path) -> tuple[Store, runner.Work | None]:
+    """A store with the work of its plan; a saved comparison has no plan."""
+    saved = not (folder / "plan.toml").exists() and Store(folder).ids("trial")
+    return (Store(folder), None) if saved else _work_of(folder)
 
 
 def _verdicts_of(folder: Path) -> tuple[dict[Dot, Verdict], int]:
     """What a store holds of its plan and how many dots are missing; without a plan (a saved comparison), all."""
-    if _is_saved(folder):
-        return Store(folder).verdicts(), 0
-    store, left = _work_of(folder)
-    return runner.verdicts(left, store), len(left.missing_trials)
+    store, left = opened(folder)
+    return (runner.verdicts(left, store), len(left.missing_trials)) if left else (store.verdicts(), 0)
 
 
 @lab.command("status")
@@ -173,21 +179,34 @@ def export(
 
     Example: `roadworthy export runs/cifar10 verdicts.csv`
     """
-    writers = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
-    if file.suffix not in writers:
-        raise InputError(f"{file}: tables are written as {', '.join(writers)}")
+    check_table(file)
     verdicts, missing = _verdicts_of(folder)
     rows = statistics.per_image(verdicts)
     gaps = f"; {missing:,} dots are missing" if missing else ""
     console.print(f"{len(rows):,} rows {'would be' if dry_run else 'are'} in {file}{gaps}", highlight=False)
     if not dry_run:
-        options = {"orient": "records"} if file.suffix == ".json" else {"index": False}
-        buffer = io.BytesIO()
-        try:
-            getattr(rows, writers[file.suffix])(buffer, **options)
-        except ImportError as error:
-            raise MissingExtra("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
-        write_atomically(file, buffer.getvalue())
+        write_table(rows, file)
+
+
+_WRITERS = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+
+
+def check_table(file: Path) -> None:
+    """Before long work: can a table be written so?"""
+    if file.suffix not in _WRITERS:
+        raise InputError(f"{file}: tables are written as {', '.join(_WRITERS)}")
+
+
+def write_table(table: pd.DataFrame, file: Path) -> None:
+    """As CSV, Parquet or JSON records, by the file's suffix."""
+    check_table(file)
+    options = {"orient": "records"} if file.suffix == ".json" else {"index": False}
+    buffer = io.BytesIO()
+    try:
+        getattr(table, _WRITERS[file.suffix])(buffer, **options)
+    except ImportError as error:
+        raise MissingExtra("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
+    write_atomically(file, buffer.getvalue())
 
 
 @lab.command("report")
@@ -199,7 +218,7 @@ def report(
 
     Example: `roadworthy report runs/cifar10 -o report.html`
     """
-    store, work = (Store(folder), None) if _is_saved(folder) else _work_of(folder)
+    store, work = opened(folder)
     with progress_bar("making the page", None):
         page = write_page(out, saved_findings(store) if work is None else stored_findings(store, work))
     console.print(f"Page: {page}   ({page.stat().st_size / 1e6:.1f} MB)", markup=False, highlight=False)

@@ -10,14 +10,15 @@ import pandas as pd
 import torch
 
 from roadworthy import runner, statistics
+from roadworthy.auditor import read_table
 from roadworthy.building import build_data, build_imputer
 from roadworthy.comparison import Comparison
 from roadworthy.datasets.streams import picked
 from roadworthy.errors import DataError, RoadworthyError
 from roadworthy.illustrations import IMAGES
 from roadworthy.items import fingerprint_data
-from roadworthy.plan import Plan, Spec
-from roadworthy.report.findings import Findings
+from roadworthy.plan import Spec
+from roadworthy.report.findings import AUDITS, Findings
 from roadworthy.report.tables import day
 from roadworthy.store import Store
 from roadworthy.study import Examples
@@ -52,6 +53,7 @@ def stored_findings(store: Store, work: runner.Work) -> Findings:
         missing=gaps,
         facts={**found.facts, **_origin(store.provenance())},
         runtimes=_runtimes(work, store),
+        audits=_audits(store),
         plan=(store.root / "plan.toml").read_text(encoding="utf-8"),
     )
 
@@ -59,7 +61,7 @@ def stored_findings(store: Store, work: runner.Work) -> Findings:
 def _illustrated(comparison: Comparison, store: Store, work: runner.Work) -> Findings:
     """With pictures, if the images and the maps of the leading methods can be had; if not, the page says why."""
     try:
-        data = build_data(replace(work.plan, folder=_folder(store, work.plan)))
+        data = build_data(work.plan)
         examples = _examples(data, next(iter(comparison.verdicts.values())), comparison.leaders(), store, work)
         imputers = {name: build_imputer(spec, data) for name, spec in work.plan.imputers.items()}
     except RoadworthyError as error:
@@ -67,11 +69,6 @@ def _illustrated(comparison: Comparison, store: Store, work: runner.Work) -> Fin
     judged = {dot.imputer for dot in comparison.verdicts}
     shown = {name: imputer for name, imputer in imputers.items() if name in judged}
     return replace(comparison, examples=examples, imputers=shown, classes=data.classes).findings()
-
-
-def _folder(store: Store, plan: Plan) -> Path:
-    """Where the plan's paths start: the store keeps a copy of the plan, which lies elsewhere."""
-    return Path(store.provenance().get("folder", plan.folder))
 
 
 def _examples(data: Dataset, judged: Verdict, methods: list[str], store: Store, work: runner.Work) -> Examples:
@@ -112,6 +109,12 @@ def _origin(note: dict[str, Any]) -> dict[str, str]:
     if seconds := sum(note.get("durations", {}).values()):
         facts["Computed in"] = f"{seconds:,.0f} s, all items together"
     return {name: text for name, text in facts.items() if text}
+
+
+def _audits(store: Store) -> dict[str, pd.DataFrame]:
+    """What `roadworthy audit` wrote beside the results."""
+    tables = {name: read_table(store.root, name) for name in AUDITS}
+    return {name: table for name, table in tables.items() if table is not None}
 
 
 def _runtimes(work: runner.Work, store: Store) -> pd.DataFrame:

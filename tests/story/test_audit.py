@@ -76,21 +76,23 @@ def unbroken(project):
     result = audit(project, "plan.toml", "--store", "unbroken", "--jobs", "1")
     assert result.returncode == 0, result.stdout + result.stderr
     found = contents(project / "unbroken")
-    # 2 maps; masks: 2 methods × 2 shares (MoRF and LeRF at 20 %); 2 predictors; recovery: 2 imputers × 2 methods
-    assert len(found) == 2 + 4 + 2 + 4
+    # 2 maps; masks: 2 methods × 2 shares (MoRF and LeRF at 20 %); 2 predictors; recovery: 2 imputers × 2 methods;
+    # geometry: 2 methods
+    assert len(found) == 2 + 4 + 2 + 4 + 2
     return result.stdout
 
 
 def test_a_plan_is_audited_maps_and_all_and_tables_are_printed_and_written(project, unbroken):
     assert "What the masks alone tell" in unbroken
     assert "Verdicts" in unbroken
-    tables = {
-        name: pd.read_csv(project / "unbroken" / f"audit-{name}.csv") for name in ("masks", "recovery", "verdicts")
-    }
+    tables = {path.stem: pd.read_csv(path) for path in (project / "unbroken" / "audit").iterdir()}
+    assert set(tables) == {"masks", "recovery", "geometry", "verdicts"}
     assert len(tables["masks"]) == 2 * 2
     assert len(tables["recovery"]) == 2 * (2 + 2 * 2)  # per imputer: scatter, blobs, 2 methods in 2 orders
     assert len(tables["verdicts"]) == 2 * 2 * 2
     assert np.isfinite(tables["masks"]["accuracy"]).all()
+    assert len(tables["geometry"]) == 2 * 2
+    assert tables["geometry"]["gamma"].between(0.05, 1).all()
 
 
 def test_killed_and_resumed_it_ends_with_the_same_bytes(project, unbroken):
@@ -101,7 +103,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(project, unbroken):
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert goal <= len(contents(root)) < 12  # the kills were real
+    assert goal <= len(contents(root)) < 14  # the kills were real
     assert audit(project, "plan.toml", "--store", "killed", "--jobs", "1").returncode == 0
     assert contents(root) == contents(project / "unbroken")
 
@@ -121,7 +123,7 @@ def test_a_store_finds_the_data_of_its_plan_when_there_is_more_to_do(project, un
         [*command("unbroken", "--jobs", "1"), "--fraction", "0.4"], cwd=project, capture_output=True, text=True
     )
     assert more.returncode == 0, more.stdout + more.stderr
-    assert set(pd.read_csv(project / "unbroken" / "audit-masks.csv")["fraction"]) == {0.2, 0.4}
+    assert set(pd.read_csv(project / "unbroken" / "audit" / "masks.csv")["fraction"]) == {0.2, 0.4}
 
 
 def test_what_cannot_be_audited_is_said_in_one_line(project, monkeypatch):

@@ -29,8 +29,8 @@ def test_every_part_has_one_line_about_it():
 @pytest.mark.parametrize(
     "words",
     [
-        *(("demo",), ("parts",), ("data", "get"), ("plan", "check"), ("run",), ("status",), ("export",), ("merge",)),
-        ("audit",),
+        *[("demo",), ("parts",), ("data", "get"), ("plan", "check"), ("run",), ("status",), ("export",), ("merge",)],
+        *[("figures",), ("compare-runs",), ("audit",), ("report",)],
     ],
 )
 def test_every_command_has_help_with_an_example(words):

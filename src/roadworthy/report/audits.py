@@ -72,11 +72,12 @@ def _recovery(table: pd.DataFrame) -> pd.DataFrame:
         {
             "filled by": table["imputer"],
             "masks": table["masks"],
+            "order": _order(table).fillna("") if "order" in table else "",
             "share": table["fraction"].map("{:.0%}".format),
             "value": [f"{error}, guessing {_share(guess)}" for error, guess in seen],
         }
     )
-    return _wide(long, ["filled by", "masks"])
+    return _wide(long, ["filled by", "masks", "order"])
 
 
 def _geometry(table: pd.DataFrame) -> pd.DataFrame:
@@ -126,5 +127,11 @@ _SECTIONS: Mapping[str, tuple[str, str, Callable[[pd.DataFrame], pd.DataFrame]]]
         "γ is the share of the removed pixels' variance that the fill does not bring back: low where holes are "
         "scattered, near 1 where they are large. Methods with very different γ are not compared on equal terms.",
         _geometry,
+    ),
+    "leads": (
+        "How much of a lead is geometry?",
+        "Each method against the next behind it, with the linear fill. Made for models that were retrained; for others "
+        "an indication.",
+        lambda table: pd.DataFrame({"lead": table["text"]}),
     ),
 }

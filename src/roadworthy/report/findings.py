@@ -12,6 +12,7 @@ AUDITS: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance"),
     "recovery": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
     "geometry": ("method", "order", "fraction", "gamma", "clipped", "optimum", "blur"),
+    "leads": ("text",),
     "verdicts": ("method", "order", "imputer", "verdict", "why"),
 }
 """Tables of a leakage audit, by name, with the columns that the page reads."""

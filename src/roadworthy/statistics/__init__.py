@@ -2,7 +2,7 @@
 
 curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement;
 debiasing, of what `geometry.py` measured; discrete ► identity, leakage taken apart on worlds that can be listed;
-information ► audit
+information ► audit; ranking ► changes, of two runs
 
 A score is linear in the images (`PAPER` 5): area and srg of a method are means of per-image values, so all methods are
 resampled and compared on the same images.
@@ -20,11 +20,12 @@ from roadworthy.statistics.audit import (
 )
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
+from roadworthy.statistics.changes import changes
 from roadworthy.statistics.classes import per_class
 from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
 from roadworthy.statistics.contest import Contest, Stopping, contests
 from roadworthy.statistics.curves import Setting, Value, Verdicts, curves, per_image
-from roadworthy.statistics.debiasing import GEOMETRY_COLUMNS, debiased, gamma_table, leads
+from roadworthy.statistics.debiasing import GEOMETRY_COLUMNS, debiased, gamma_table, leads, linear_leads
 from roadworthy.statistics.gaps import whole_curves
 from roadworthy.statistics.identity import Identity
 from roadworthy.statistics.intervals import LEVEL, mean_interval, share_interval
@@ -54,6 +55,7 @@ __all__ = [
     "audit_tables",
     "betting_interval",
     "blocks",
+    "changes",
     "consistency",
     "consistency_matrix",
     "contests",
@@ -68,6 +70,7 @@ __all__ = [
     "krippendorff",
     "lead_of",
     "leads",
+    "linear_leads",
     "main_block",
     "mask_table",
     "mean_interval",

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from roadworthy.geometry import Geometry
+from roadworthy.statistics.debiasing import GEOMETRY_COLUMNS, gamma_table
 from roadworthy.statistics.information import bits_at_least, bits_if_optimal, chance, entropy
 from roadworthy.statistics.intervals import bounded_interval, share_interval
 from roadworthy.types import Recovered, Verdict
@@ -39,12 +41,15 @@ class Hole(NamedTuple):
 def audit_tables(
     read: Mapping[tuple[str, float], Verdict],
     recovered: Mapping[Hole, Recovered],
+    shapes: Sequence[Geometry],
     orders: Sequence[str],
     fractions: Sequence[float],
 ) -> dict[str, pd.DataFrame]:
     """Every table of the audit by its name."""
     masks, recovery = mask_table(read, orders, fractions), recovery_table(recovered)
-    return {"masks": masks, "recovery": recovery, "verdicts": verdict_table(masks, recovery)}
+    gammas = pd.concat([gamma_table(one) for one in shapes]) if shapes else pd.DataFrame(columns=list(GEOMETRY_COLUMNS))
+    verdicts = verdict_table(masks, recovery)
+    return {"masks": masks, "recovery": recovery, "geometry": gammas.reset_index(drop=True), "verdicts": verdicts}
 
 
 def most_relevant_share(order: str, fraction: float) -> float:

@@ -30,6 +30,9 @@ GEOMETRY_COLUMNS = (
     "high",
     "images",
 )
+LEAD_COLUMNS = [
+    *("judge", "order", "method", "rival", "lead", "geometry", "gamma", "rival_gamma", "defined", "fractions", "text")
+]
 _PLACE = ["method", "order", "fraction"]
 
 
@@ -97,6 +100,13 @@ def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.
     return points[columns].reset_index(drop=True)
 
 
+def linear_leads(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.DataFrame:
+    """`leads` of the curves that were filled linearly, at the fractions whose γ is known."""
+    linear = curves[curves["imputer"] == "linear"]
+    points = debiased(linear, geometry, chance) if len(linear) else linear
+    return leads(points) if len(points) else pd.DataFrame(columns=LEAD_COLUMNS)
+
+
 def leads(points: pd.DataFrame) -> pd.DataFrame:
     """Per order and judge, every method against the next behind it: how much of its lead is geometry, in words too.
 
@@ -112,8 +122,7 @@ def leads(points: pd.DataFrame) -> pd.DataFrame:
         by_method = {name: part.set_index("fraction") for name, part in block.groupby("method")}
         for method, rival in pairwise(ranked):
             rows.append((judge, order, method, rival, *_split(by_method[method], by_method[rival], sign)))
-    columns = ["judge", "order", "method", "rival", "lead", "geometry", "gamma", "rival_gamma", "defined", "fractions"]
-    table = pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=LEAD_COLUMNS[:-1])
     table["text"] = [_sentence(row) for _, row in table.iterrows()]
     return table
 
