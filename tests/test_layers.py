@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent / "src" / "roadworthy"
 FLOORS = [
     ["errors", "keys", "types", "files", "checkpoints", "training"],
     ["attributions", "orders", "imputers", "datasets", "models"],
-    ["removal", "evaluation", "schooling", "retraining", "leakage"],
+    ["removal", "masks", "quality", "evaluation", "schooling", "retraining", "gan_training", "leakage"],
     ["statistics"],
     ["parts", "plan", "items", "store", "building", "work", "executors", "runner"],
     ["progress", "report", "study", "comparison", "calls", "compare", "demo", "lab", "cli", "__main__"],

@@ -27,7 +27,8 @@ from roadworthy.errors import (
     TrainTestOverlap,
 )
 from roadworthy.keys import Key
-from roadworthy.removal import count, removed_at
+from roadworthy.masks import at_random_shares, scattered
+from roadworthy.removal import removed_at
 from roadworthy.schooling import Augment, Filled, Pupil, School, readable
 from roadworthy.training import EpochRecord, Loss, Recipe
 from roadworthy.types import UNLABELLED, Batch, Dataset, Ids, Imputer, Model, Removal, Removed, Scores, as_model
@@ -164,10 +165,8 @@ class MaskTuned:
 def random_masks(batch: Batch, largest: float, key: Key) -> Removed:
     """Random pixels of each image, a random share of them below `largest`; both depend on key and id alone."""
     height, width = batch.images.shape[-2:]
-    shares = key.fold("share").uniform(batch.ids, (1,))[:, 0] * largest
-    counts = torch.tensor([count(float(share), height * width) for share in shares])
-    ranks = key.fold("masks").uniform(batch.ids, (height * width,)).argsort(dim=1).argsort(dim=1)
-    return (ranks < counts[:, None]).reshape(-1, height, width)
+    ranks = scattered(batch.ids, (height, width), key.fold("masks"))
+    return at_random_shares(ranks, batch.ids, largest, key)
 
 
 def _imputed(test: Mapped, removal: Removal, fraction: float, key: Key) -> Filled:

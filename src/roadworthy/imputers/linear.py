@@ -53,13 +53,13 @@ class NoisyLinear:
         filled = self.solve(images, removed, self.weights)
         if self.noise == 0:
             return filled
-        field = _noise_field(key.fold("noise"), tuple(batch.ids.tolist()), tuple(images.shape[1:]))
+        field = noise_field(key.fold("noise"), tuple(batch.ids.tolist()), tuple(images.shape[1:]))
         noisy = torch.add(filled, field.to(images.device), alpha=self.noise)
         return torch.where(removed[:, None].to(images.device), noisy, images)
 
 
 @lru_cache(maxsize=1)
-def _noise_field(key: Key, ids: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+def noise_field(key: Key, ids: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """Drawn for whole images, masked later: all methods, orders and fractions of a batch share it, so it is kept."""
     return key.normal(ids, shape)
 
