@@ -10,10 +10,22 @@ ROOT = Path(__file__).parent.parent / "src" / "roadworthy"
 FLOORS = [
     ["errors", "keys", "types", "files", "checkpoints", "training"],
     ["attributions", "orders", "imputers", "datasets", "models"],
-    ["removal", "masks", "quality", "evaluation", "schooling", "retraining", "gan_training", "leakage"],
+    ["removal", "masks", "quality", "evaluation", "schooling", "retraining", "gan_training", "gan_search", "leakage"],
     ["statistics"],
     ["parts", "plan", "items", "store", "building", "work", "executors", "runner"],
-    ["progress", "report", "study", "comparison", "calls", "compare", "demo", "lab", "cli", "__main__"],
+    [
+        "progress",
+        "report",
+        "study",
+        "comparison",
+        "calls",
+        "compare",
+        "demo",
+        "gain_commands",
+        "lab",
+        "cli",
+        "__main__",
+    ],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""
 

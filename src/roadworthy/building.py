@@ -1,5 +1,6 @@
 """From a plan to its parts: data, model, methods, imputers, built once per process."""
 
+import hashlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from roadworthy.types import Attribution, Dataset, Imputer, Normalised
 
 
 class Context(NamedTuple):
-    """The parts of a plan, built."""
+    """The parts of a plan, built; imputers that are yet to be trained are not among them."""
 
     data: Dataset
     model: Normalised
@@ -56,8 +57,9 @@ def _built(hashable: _Hashable) -> Context:
         build_model(plan),
         {name: _named(f"methods.{name}", build_method, spec) for name, spec in plan.maps.items()},
         {
-            name: _named(f"evaluation.imputers: {name}", build_imputer, spec, data)
+            name: _named(f"evaluation.imputers: {name}", build_imputer, _placed(spec, plan.folder), data)
             for name, spec in plan.imputers.items()
+            if name not in plan.trained_imputers
         },
         readable(build_data(plan, "train")) if plan.train is not None else None,
     )
@@ -66,7 +68,9 @@ def _built(hashable: _Hashable) -> Context:
 def fingerprints(plan: Plan) -> Fingerprints:
     context = built(plan)
     train = fingerprint_data(context.train) if context.train is not None else ""
-    return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model), train)
+    weights = {name: plan.folder / spec["weights"] for name, spec in plan.imputers.items() if "weights" in spec}
+    imputers = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in weights.items()}
+    return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model), train, imputers)
 
 
 def build_data(plan: Plan, key: Literal["data", "train"] = "data") -> Dataset:

@@ -183,7 +183,7 @@ class Adversaries(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Channels: the painting; what the discriminator says of it, to learn finding; the same, to learn fooling."""
         channels = len(self.generator.mean)
-        images, field, removed, hint = inputs.split([channels, channels, 1, 1], dim=1)
+        images, field, removed, hint = torch.split(inputs, [channels, channels, 1, 1], dim=1)
         with torch.autocast("cuda", torch.bfloat16, enabled=inputs.is_cuda):
             painted = self.generator(images, removed.bool(), field)
             filled = torch.where(removed.bool(), painted, images) - self.generator.mean
@@ -264,7 +264,7 @@ def _held_out(networks: Adversaries, steps: Iterator[tuple[Tensor, Tensor]]) -> 
             values = losses(networks(inputs.to(device)), targets.to(device))
             totals += torch.stack(values).double().cpu() * len(inputs)
             images += len(inputs)
-    return (totals / images).tolist()  # type: ignore[no-any-return]
+    return (totals / images).tolist()
 
 
 def _mean_image(data: Readable, rows: NDArray[np.int64]) -> Images:

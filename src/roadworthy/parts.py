@@ -68,6 +68,7 @@ PARTS: Mapping[str, Mapping[str, Part]] = {
         "image-mean": Part(imputers.ImageMean),
         "constant": Part(imputers.Constant),
         "blur": Part(imputers.Blur),
+        "gain": Part(imputers.Gain.load),
     },
     "datasets": {
         "arrays": Part(datasets.Arrays),

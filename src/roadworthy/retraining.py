@@ -191,6 +191,10 @@ def _checkpoint(path: Path | None, recipe: Recipe, fraction: float, key: Key) ->
 # ── before the first epoch ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+Hashed = dict[bytes, tuple[int, int]]
+"""hash of an image's bytes to its label and id"""
+
+
 def check_factory(factory: Callable[[], Any]) -> None:
     """Each call must give a network of its own, with weights of its own."""
     made = []
@@ -230,18 +234,25 @@ def check_splits(train: Dataset, test: Dataset) -> None:
             f"the train split has no image of {called} ({len(missing)} class(es) of the test split are missing from "
             f"its {len(train)} images): take more train images"
         )
-    if both := learned.keys() & tested.keys():
-        a, b = next((learned[one][1], tested[one][1]) for one in tested if one in both)
-        warnings.warn(
-            f"{len(both)} of {len(test)} test images are train images too (test image {b} is train image {a}): "
-            "retraining learns them by heart; take another split",
-            TrainTestOverlap,
-            stacklevel=2,
-        )
+    if both := _in_both(learned, tested):
+        warnings.warn(f"{both}: retraining learns them by heart; take another split", TrainTestOverlap, stacklevel=2)
 
 
-def _labels_and_images(data: Dataset) -> dict[bytes, tuple[int, int]]:
-    """Hash of the image's bytes to its label and id."""
+def check_apart(train: Dataset, test: Dataset) -> None:
+    """An imputer that has seen the images which it is to fill would know what was removed."""
+    if both := _in_both(_labels_and_images(train), _labels_and_images(test)):
+        raise InputError(f"{both}: an imputer must not learn from what it will fill; take another split in [train]")
+
+
+def _in_both(learned: Hashed, tested: Hashed) -> str:
+    both = [image for image in tested if image in learned]
+    if not both:
+        return ""
+    a, b = learned[both[0]][1], tested[both[0]][1]
+    return f"{len(both)} of {len(tested)} test images are train images too (test image {b} is train image {a})"
+
+
+def _labels_and_images(data: Dataset) -> Hashed:
     return dict(_hashed(data))
 
 

@@ -36,7 +36,9 @@ class Gain:
         """GAIN from a file: what a generator, trained with `roadworthy gain train`, paints into the holes."""
         path = Path(weights)
         if not path.is_file():
-            raise WeightsError(f"no GAIN at {path.absolute()}: train one with `roadworthy gain train PLAN --out {path}`")
+            raise WeightsError(
+                f"no GAIN at {path.absolute()}: train one with `roadworthy gain train PLAN --out {path}`"
+            )
         try:
             tensors = load_file(path)
         except (SafetensorError, OSError, ValueError) as error:
@@ -55,7 +57,9 @@ class Gain:
             generator = Generator(torch.zeros_like(own["mean"]), len(own["network.first.bias"]), blocks, 0.0)
             generator.load_state_dict(own)
         except (KeyError, RuntimeError, TypeError, IndexError) as error:
-            raise WeightsError(f"these are no weights of a GAIN ({error}): `roadworthy gain train` makes some") from error
+            raise WeightsError(
+                f"these are no weights of a GAIN ({error}): `roadworthy gain train` makes some"
+            ) from error
         if not all(torch.isfinite(tensor).all() for tensor in own.values()):
             raise WeightsError("some weights of this GAIN are infinite or NaN: train it again with a lower lr")
         return cls(generator.eval())
