@@ -48,3 +48,18 @@ def _filled(image, unknowns, solution):
     for (i, j), value in zip(unknowns, solution.reshape(len(unknowns), -1), strict=True):
         filled[:, i, j] = value
     return filled
+
+
+def literal_gain_losses(painted, finding, fooling, image, removed):
+    """One image, pixel by pixel: cross-entropy on the mask; −log D(kept) on the holes; squared errors of both kinds."""
+    channels, height, width = image.shape
+    found, fooled, kept, gone = [], [], [], []
+    for i in range(height):
+        for j in range(width):
+            says_removed = 1 / (1 + np.exp(-finding[i, j]))
+            found.append(-np.log(says_removed if removed[i, j] else 1 - says_removed))
+            error = sum((painted[c, i, j] - image[c, i, j]) ** 2 for c in range(channels)) / channels
+            (gone if removed[i, j] else kept).append(error)
+            if removed[i, j]:
+                fooled.append(-np.log(1 - 1 / (1 + np.exp(-fooling[i, j]))))
+    return np.mean(found), np.mean(fooled), np.mean(kept), np.mean(gone)
