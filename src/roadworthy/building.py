@@ -57,7 +57,12 @@ def _built(hashable: _Hashable) -> Context:
         build_model(plan),
         {name: _named(f"methods.{name}", build_method, spec) for name, spec in plan.maps.items()},
         {
-            name: _named(f"evaluation.imputers: {name}", build_imputer, _placed(spec, plan.folder), data)
+            name: _named(
+                f"evaluation.imputers: {name}",
+                build_imputer,
+                _placed(spec, plan.folder) if name in plan.imputer_files else spec,
+                data,
+            )
             for name, spec in plan.imputers.items()
             if name not in plan.trained_imputers
         },
@@ -68,8 +73,7 @@ def _built(hashable: _Hashable) -> Context:
 def fingerprints(plan: Plan) -> Fingerprints:
     context = built(plan)
     train = fingerprint_data(context.train) if context.train is not None else ""
-    weights = {name: plan.folder / spec["weights"] for name, spec in plan.imputers.items() if "weights" in spec}
-    imputers = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in weights.items()}
+    imputers = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in plan.imputer_files.items()}
     return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model), train, imputers)
 
 

@@ -3,7 +3,7 @@
 import io
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import pandas as pd
 import typer
@@ -16,11 +16,12 @@ from roadworthy.files import write_atomically
 from roadworthy.gan_search import ALPHAS, HINTS, Cell, grid, search
 from roadworthy.gan_training import GainRecipe, save_gain, train_gain
 from roadworthy.imputers import DatasetMean, NoisyLinear
-from roadworthy.plan import Plan, read_plan
+from roadworthy.plan import read_plan
 from roadworthy.progress import progress_bar
 from roadworthy.quality import Quality, imputation_quality
 from roadworthy.retraining import check_apart
 from roadworthy.types import Dataset, Imputer
+from roadworthy.work import fastest_device, threads
 
 console = Console()
 gain = typer.Typer(no_args_is_help=True, help="GAIN, the generative imputer.")
@@ -45,12 +46,16 @@ def train(
 
     Example: `roadworthy gain train plans/gain-cifar10.toml --out runs/gain.safetensors`
     """
-    recipe, learned, judged = _asked(plan, epochs)
-    with progress_bar("training (epochs)", recipe.epochs) as advance:
+    asked = _asked(plan, epochs)
+    with threads(asked.threads), progress_bar("training (epochs)", asked.recipe.epochs) as advance:
         trained = train_gain(
-            recipe, learned, checkpoint=out.with_name(f"{out.name}.checkpoint"), on_epoch=lambda record: advance(1)
+            asked.recipe,
+            asked.learned,
+            checkpoint=out.with_name(f"{out.name}.checkpoint"),
+            device=fastest_device(),
+            on_epoch=lambda record: advance(1),
         )
-    save_gain(trained, recipe, out)
+    save_gain(trained, asked.recipe, out)
     curve = pd.DataFrame(trained.records)
     _write_table(curve, out.with_suffix(".curve.csv"))
     best = trained.records[trained.epoch]
@@ -60,8 +65,8 @@ def train(
         markup=False,
         highlight=False,
     )
-    fills: dict[str, Imputer] = {"gain": trained.gain, "fixed": DatasetMean.of(learned), "linear": NoisyLinear()}
-    _show(list(imputation_quality(fills, judged)))
+    fills: dict[str, Imputer] = {"gain": trained.gain, "fixed": DatasetMean.of(asked.learned), "linear": NoisyLinear()}
+    _show(list(imputation_quality(fills, asked.judged)))
 
 
 @gain.command("search")
@@ -80,24 +85,32 @@ def find(
 
     Example: `roadworthy gain search plans/gain-cifar10.toml --alpha 10 --alpha 100 --hint 0.01 --hint 0.1 --epochs 2`
     """
-    recipe, learned, _ = _asked(plan, epochs)
-    recipes, cells = grid(recipe, alpha, hint), []
-    with progress_bar("training (epochs)", len(recipes) * recipe.epochs) as advance:
-        for cell in search(recipes, learned, out.with_name(f"{out.name}.checkpoints"), lambda record: advance(1)):
+    asked = _asked(plan, epochs)
+    recipes, cells = grid(asked.recipe, alpha, hint), []
+    checkpoints = out.with_name(f"{out.name}.checkpoints")
+    with threads(asked.threads), progress_bar("training (epochs)", len(recipes) * asked.recipe.epochs) as advance:
+        for cell in search(recipes, asked.learned, checkpoints, fastest_device(), lambda record: advance(1)):
             cells.append(cell)
             _write_table(pd.DataFrame(cells), out)  # whole after each cell: a search is long
     _show_grid(cells)
     console.print(f"Table: {out}", markup=False, highlight=False)
 
 
-def _asked(path: Path, epochs: int | None) -> tuple[GainRecipe, Dataset, Dataset]:
-    """The recipe, the images to learn from, and those that will be judged: they must not be the same."""
-    plan: Plan = read_plan(path)
+class _Asked(NamedTuple):
+    recipe: GainRecipe
+    learned: Dataset
+    judged: Dataset
+    """images that the plan judges: they must not be learned from"""
+    threads: int
+
+
+def _asked(path: Path, epochs: int | None) -> _Asked:
+    plan = read_plan(path)
     if plan.gain is None:
         raise PlanError(f"{path}: [gain] is missing: copy it from plans/gain-cifar10.toml")
     learned, judged = build_data(plan, "train"), build_data(plan)
     check_apart(learned, judged)
-    return plan.gain if epochs is None else replace(plan.gain, epochs=epochs), learned, judged
+    return _Asked(replace(plan.gain, epochs=epochs or plan.gain.epochs), learned, judged, plan.threads)
 
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:

@@ -7,6 +7,8 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+
 from roadworthy.errors import RangeError, TrainingFailed
 from roadworthy.gan_training import GainRecipe, GainRecord, train_gain
 from roadworthy.types import Dataset
@@ -39,13 +41,14 @@ def search(
     recipes: Sequence[GainRecipe],
     data: Dataset,
     checkpoints: Path,
+    device: torch.device | str = "cpu",
     on_epoch: Callable[[GainRecord], object] = lambda record: None,
 ) -> Iterator[Cell]:
     """A cell per recipe. All share split, masks and initial weights; what was trained before is taken from its file."""
     for recipe in recipes:
         checkpoint = checkpoints / f"alpha-{recipe.alpha:g}-hint-{recipe.hint:g}.checkpoint"
         try:
-            trained = train_gain(recipe, data, checkpoint=checkpoint, on_epoch=on_epoch)
+            trained = train_gain(recipe, data, checkpoint=checkpoint, device=device, on_epoch=on_epoch)
         except TrainingFailed as error:
             yield Cell(recipe.alpha, recipe.hint, math.nan, math.nan, -1, str(error))
         else:

@@ -106,7 +106,7 @@ def _imputer(plan: Plan, prints: Fingerprints, name: str) -> Spec:
     if name in plan.trained_imputers and plan.train is not None and plan.gain is not None:
         train = {**_placeless(plan.train), "fingerprint": prints.train}
         return {**spec, "train": train, "recipe": asdict(plan.gain)}
-    return {**_placeless(spec), "fingerprint": prints.imputers[name]} if "weights" in spec else spec
+    return {**_placeless(spec), "fingerprint": prints.imputers[name]} if name in plan.imputer_files else spec
 
 
 def trial_items(plan: Plan, prints: Fingerprints) -> Iterator[tuple[Dot, Item]]:

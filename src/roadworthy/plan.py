@@ -96,6 +96,12 @@ class Plan:
         """those that come without weights"""
         return tuple(name for name, spec in self.imputers.items() if spec["name"] == "gain" and "weights" not in spec)
 
+    @property
+    def imputer_files(self) -> dict[str, Path]:
+        """where the weights of the others lie (`weights` of a linear fill are numbers)"""
+        gains = {name: spec for name, spec in self.imputers.items() if spec["name"] == "gain" and "weights" in spec}
+        return {name: self.folder / spec["weights"] for name, spec in gains.items()}
+
     def sweeps(self) -> Iterator[tuple[str, str, str, str, int]]:
         """(method, order, imputer, judge, seed): all that a curve is drawn from."""
         for method, setting, seed in product(self.maps, self.settings, self.seeds):

@@ -101,11 +101,11 @@ class Done(NamedTuple):
 
 def perform(task: Task) -> Done:
     curves: dict[float, Arrays] = {}
-    with _threads(task.plan.threads):
+    with threads(task.plan.threads):
         context = built(task.plan)
         compile_now()  # once per machine; its time belongs to no item
         started = time.perf_counter()
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = fastest_device()
         with evaluating(context.model, device):
             if isinstance(task, MapTask):
                 results: Mapping[Any, Any] = _maps(task, context)
@@ -137,7 +137,7 @@ def _imputer(task: TuneTask | SweepTask, context: Context) -> Imputer:
     if task.painter is None:
         return context.imputers[task.imputer]
     gain = Gain.of({name: torch.from_numpy(np.array(array)) for name, array in task.painter.items()})
-    return gain.to("cuda" if torch.cuda.is_available() else "cpu")
+    return gain.to(fastest_device())
 
 
 def _tuned(task: TuneTask, context: Context) -> Arrays:
@@ -243,7 +243,7 @@ def time_training(plan: Plan, batches: int = 3) -> float:
     scores = Key(0).uniform(data.ids, tuple(shape))
     removal = Removal(part("orders", "morf").make(), next(iter(context.imputers.values()), NoisyLinear()))
     judge = Retrained(short, Mapped(data, scores), lambda: build_network(plan))
-    with _threads(plan.threads):
+    with threads(plan.threads):
         judge.trained(removal, 0.5, Key(1))  # the first time compiles
         started = time.perf_counter()
         judge.trained(removal, 0.5, Key(0))
@@ -255,7 +255,7 @@ def time_gain(plan: Plan, batches: int = 3) -> tuple[float, Arrays]:
     """About how many seconds the training of a GAIN takes, and the weights of one that has hardly begun."""
     train, recipe = _train(built(plan)), _gain(plan)
     few = first(train, recipe.batch_size * batches)
-    with _threads(plan.threads):
+    with threads(plan.threads):
         started = time.perf_counter()
         begun = train_gain(replace(recipe, epochs=1), few)
         seconds = time.perf_counter() - started
@@ -263,14 +263,19 @@ def time_gain(plan: Plan, batches: int = 3) -> tuple[float, Arrays]:
     return seconds * len(train) / len(few) * recipe.epochs, weights
 
 
+def fastest_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
+def threads(count: int) -> Iterator[None]:
+    """Torch computes with so many inside the block."""
+    before = torch.get_numthreads()
+    torch.set_numthreads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_numthreads(before)
 
 
 def groups(plan: Plan, methods: Sequence[str]) -> list[tuple[str, ...]]:

@@ -259,6 +259,8 @@ def test_a_gain_with_weights_is_told_by_their_content_not_by_their_place():
         return {item.id for _, item in trial_items(read, PRINTS._replace(imputers={"gain": fingerprint}))}
 
     assert ids("a.safetensors", "x") == ids("b/a.safetensors", "x")
+    linear = plan(evaluation={"imputers": [{"name": "linear", "weights": [0.2, 0.05]}]})
+    assert linear.imputer_files == {}  # weights of neighbours: numbers, not a file
     assert not ids("a.safetensors", "x") & ids("a.safetensors", "y")
 
 

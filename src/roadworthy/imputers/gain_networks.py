@@ -25,7 +25,7 @@ class Generator(nn.Module):
     def __init__(self, mean: Tensor, width: int, blocks: int, noise: float):
         super().__init__()
         self.register_buffer("mean", mean)
-        self.register_buffer("noise", torch.tensor(noise))
+        self.register_buffer("noise", torch.tensor([noise]))
         self.network = ResidualNetwork(len(mean) + 1, len(mean), width, blocks)
 
     def forward(self, images: Tensor, removed: Tensor, field: Tensor) -> Tensor:
