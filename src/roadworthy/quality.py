@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import torch
+
 from roadworthy.keys import Key
 from roadworthy.masks import MASKS
 from roadworthy.removal import removed_at
@@ -53,3 +55,17 @@ def imputation_mse(filled: Images, images: Images, removed: Removed) -> Images:
     """`(n,)`: per image, over its removed pixels and all channels; 0 where nothing is removed."""
     squares = (filled - images).square().mean(dim=1) * removed
     return squares.flatten(1).sum(dim=1) / removed.flatten(1).sum(dim=1).clamp(min=1)
+
+
+def picture_strip(
+    imputers: Mapping[str, Imputer],
+    batch: Batch,
+    masks: str,
+    fraction: float,
+    key: Key = Key(0),  # noqa: B008  a frozen value
+) -> Images:
+    """`(c, h', w')` in [0, 1]: a column per image; rows are the image, the image with black holes, and each fill."""
+    removed = random_removal(batch, masks, fraction, key)
+    holes = torch.where(removed[:, None], 0.0, batch.images)
+    rows = [batch.images, holes, *(imputer(batch, removed, key) for imputer in imputers.values())]
+    return torch.cat([torch.cat(list(row), dim=2) for row in rows], dim=1).clamp(0, 1)

@@ -270,12 +270,12 @@ def fastest_device() -> torch.device:
 @contextmanager
 def threads(count: int) -> Iterator[None]:
     """Torch computes with so many inside the block."""
-    before = torch.get_numthreads()
-    torch.set_numthreads(count)
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_numthreads(before)
+        torch.set_num_threads(before)
 
 
 def groups(plan: Plan, methods: Sequence[str]) -> list[tuple[str, ...]]:

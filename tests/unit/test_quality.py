@@ -6,7 +6,8 @@ import torch
 import worlds
 from roadworthy.datasets import Arrays
 from roadworthy.imputers import Constant, NoisyLinear
-from roadworthy.quality import imputation_mse, imputation_quality
+from roadworthy.keys import Key
+from roadworthy.quality import imputation_mse, imputation_quality, picture_strip, random_removal
 
 
 def test_the_mse_of_a_constant_fill_on_grey_images_is_the_squared_difference():
@@ -35,3 +36,17 @@ def test_only_removed_pixels_count_and_batches_do_not():
     data = Arrays(worlds.quadrants(n=9).images)
     first, second = (list(imputation_quality({"linear": NoisyLinear()}, data, batch=size)) for size in (2, 9))
     assert [row.mse for row in first] == pytest.approx([row.mse for row in second], rel=1e-6)
+
+
+def test_a_strip_has_the_images_their_holes_and_each_fill_below_each_other():
+    data = Arrays(worlds.quadrants(n=4).images)
+    [batch] = data.batches(4)
+    strip = picture_strip({"white": Constant(1.5), "black": Constant(0.0)}, batch, "blobs", 0.3)
+    assert strip.shape == (3, 4 * 12, 4 * 12)  # image, holes, two fills; four images
+    second = (slice(None), slice(12, 24))  # the column of the second image
+    removed = random_removal(batch, "blobs", 0.3, Key(0))[1]
+    image, holes, white, black = (strip[:, row * 12 : row * 12 + 12][second[0], :, second[1]] for row in range(4))
+    assert torch.equal(image, batch.images[1])
+    assert torch.equal(holes, black)
+    assert (white[:, removed] == 1).all()  # 1.5 is shown as white
+    assert torch.equal(white[:, ~removed], image[:, ~removed])
