@@ -67,9 +67,11 @@ def test_a_longer_training_goes_on_where_a_shorter_one_ended_and_another_one_doe
     train_gain(replace(gains.TINY, epochs=2), flat(64), checkpoint=path)
     assert same(train_gain(gains.TINY, flat(64), checkpoint=path, on_epoch=seen.append), trained)
     assert len(seen) == 1
-    for recipe, data in ((replace(gains.TINY, alpha=1.0), flat(64)), (gains.TINY, flat(64, start=7))):
+    short = replace(gains.TINY, epochs=1)
+    for recipe, data in ((replace(short, alpha=1.0), flat(64)), (short, flat(64, start=7))):
+        train_gain(short, flat(64), checkpoint=tmp_path / "other.checkpoint")
         seen.clear()
-        train_gain(replace(recipe, epochs=1), data, checkpoint=tmp_path / "gain.checkpoint", on_epoch=seen.append)
+        train_gain(recipe, data, checkpoint=tmp_path / "other.checkpoint", on_epoch=seen.append)
         assert [record.epoch for record in seen] == [0]
 
 

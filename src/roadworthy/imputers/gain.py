@@ -85,8 +85,8 @@ class Gain:
         there = self.generator.mean.device
         images, removed, field = (tensor.to(there).contiguous() for tensor in (images, removed, field))
         with torch.no_grad():
-            rows = [self.generator(*one) for one in zip(*(t.split(1) for t in (images, removed, field)), strict=True)]
-        return torch.cat(rows)
+            rows = [slice(row, row + 1) for row in range(len(images))]
+            return torch.cat([self.generator(images[row], removed[row], field[row]) for row in rows])
 
     def _check_size(self, images: Images) -> None:
         trained, given = tuple(self.generator.mean.shape), tuple(images.shape[1:])
