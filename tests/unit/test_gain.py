@@ -135,6 +135,9 @@ def test_fills_differ_with_the_key_and_are_those_of_the_whole_batch_for_each_ima
 def test_a_saved_gain_paints_as_before_and_its_file_names_the_recipe():
     path, batch = gains.file(SHAPE), batch_of(4)
     removed = torch.rand(4, *SHAPE[1:]) < 0.5
+    state = torch.get_rng_state()
+    Gain.load(path)
+    assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(Gain.load(path)(batch, removed, Key(0)), gains.untrained(SHAPE)(batch, removed, Key(0)))
     with safe_open(path, framework="pt") as opened:
         header = json.loads(opened.metadata()["gain"])

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from roadworthy.errors import ShapeError, WeightsError
-from roadworthy.imputers.gain_networks import Generator
+from roadworthy.imputers.gain_networks import Generator, generator_of
 from roadworthy.imputers.linear import noise_field
 from roadworthy.keys import Key
 from roadworthy.types import Batch, Images, Removed
@@ -53,16 +53,14 @@ class Gain:
         """From the tensors of a file: their shapes tell the sizes of the network; other tensors may stand beside."""
         own = {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PREFIX)}
         try:
-            blocks = len({name.split(".")[2] for name in own if name.startswith("network.blocks.")})
-            generator = Generator(torch.zeros_like(own["mean"]), len(own["network.first.bias"]), blocks, 0.0)
-            generator.load_state_dict(own)
+            generator = generator_of(own)
         except (KeyError, RuntimeError, TypeError, IndexError) as error:
             raise WeightsError(
                 f"these are no weights of a GAIN ({error}): `roadworthy gain train` makes some"
             ) from error
         if not all(torch.isfinite(tensor).all() for tensor in own.values()):
             raise WeightsError("some weights of this GAIN are infinite or NaN: train it again with a lower lr")
-        return cls(generator.eval())
+        return cls(generator)
 
     def tensors(self) -> dict[str, Tensor]:
         """What `of` takes."""

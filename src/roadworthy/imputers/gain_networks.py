@@ -1,13 +1,12 @@
 """The two networks of GAIN: a generator that paints images with holes, a discriminator that looks for the holes."""
 
-from copy import deepcopy
+from collections.abc import Mapping
 from typing import TypeVar, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, relu
 from torch.nn.utils.parametrizations import spectral_norm
-from torch.nn.utils.parametrize import is_parametrized, remove_parametrizations
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -88,10 +87,22 @@ def spectrally_normalised(network: Module) -> Module:
     return network
 
 
-def plain(network: Module) -> Module:
-    """A copy in eval mode whose weights are those that the normalised network multiplies with."""
-    copy = deepcopy(network).eval()
-    for module in copy.modules():
-        if is_parametrized(module, "weight"):
-            remove_parametrizations(module, "weight")
-    return copy
+def generator_of(state: Mapping[str, Tensor]) -> Generator:
+    """In eval mode, from its plain weights, whose shapes tell its sizes; nothing is drawn to initialise it."""
+    blocks = len({name.split(".")[2] for name in state if name.startswith("network.blocks.")})
+    with torch.device("meta"):
+        generator = Generator(torch.empty(state["mean"].shape), len(state["network.first.bias"]), blocks, 0.0)
+    generator.load_state_dict(state, assign=True)
+    return generator.eval()
+
+
+def plain(generator: Generator) -> Generator:
+    """A copy whose weights are those that the normalised generator, which is put into eval mode, multiplies with.
+
+    Built anew: a deep copy shares its classes with the original, which would lose its normalisation with it.
+    """
+    state = {"mean": generator.mean, "noise": generator.noise}
+    for name, module in generator.eval().named_modules():
+        if isinstance(module, nn.Conv2d) and module.bias is not None:
+            state |= {f"{name}.weight": module.weight, f"{name}.bias": module.bias}
+    return generator_of({name: tensor.detach().clone() for name, tensor in state.items()})
