@@ -98,3 +98,18 @@ def seen_as(colour, sight):
     xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen
     x, y, z = (np.cbrt(t) if t > 0.008856 else 7.787 * t + 16 / 116 for t in xyz / [0.9505, 1, 1.089])
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def literal_gain_losses(painted, finding, fooling, image, removed):
+    """One image, pixel by pixel: cross-entropy on the mask; −log D(kept) on the holes; squared errors of both kinds."""
+    channels, height, width = image.shape
+    found, fooled, kept, gone = [], [], [], []
+    for i in range(height):
+        for j in range(width):
+            says_removed = 1 / (1 + np.exp(-finding[i, j]))
+            found.append(-np.log(says_removed if removed[i, j] else 1 - says_removed))
+            error = sum((painted[c, i, j] - image[c, i, j]) ** 2 for c in range(channels)) / channels
+            (gone if removed[i, j] else kept).append(error)
+            if removed[i, j]:
+                fooled.append(-np.log(1 - 1 / (1 + np.exp(-fooling[i, j]))))
+    return np.mean(found), np.mean(fooled), np.mean(kept), np.mean(gone)

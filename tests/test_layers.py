@@ -10,12 +10,15 @@ ROOT = Path(__file__).parent.parent / "src" / "roadworthy"
 FLOORS = [
     ["errors", "keys", "types", "files", "checkpoints", "training"],
     ["attributions", "orders", "imputers", "augmentations", "datasets", "models"],
-    ["removal", "evaluation", "geometry", "schooling", "retraining", "leakage", "recovery"],
+    [
+        *("removal", "masks", "quality", "evaluation", "geometry", "schooling", "retraining", "leakage", "recovery"),
+        *("gan_training", "gan_search"),
+    ],
     ["statistics"],
     ["parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "auditor"],
     [
         *("progress", "report", "figures", "study", "toy", "illustrations", "inspection", "comparison", "calls"),
-        *("compare", "demo", "stored", "lab", "runs", "audits", "cli", "__main__"),
+        *("compare", "demo", "gain_commands", "stored", "lab", "runs", "audits", "cli", "__main__"),
     ],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""

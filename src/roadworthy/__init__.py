@@ -4,7 +4,7 @@ from roadworthy import attributions, datasets, errors, imputers, models, statist
 from roadworthy.calls import impute, removed
 from roadworthy.compare import CONTROLS, compare
 from roadworthy.comparison import Comparison
-from roadworthy.imputers import Blur, Constant, DatasetMean, ImageMean, NoisyLinear
+from roadworthy.imputers import Blur, Constant, DatasetMean, Gain, ImageMean, NoisyLinear
 from roadworthy.keys import Key
 from roadworthy.parts import PARTS
 from roadworthy.removal import FRACTIONS, PAPER_FRACTIONS
@@ -22,6 +22,7 @@ __all__ = [
     "Comparison",
     "Constant",
     "DatasetMean",
+    "Gain",
     "ImageMean",
     "Key",
     "NoisyLinear",

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.building import Context
+from roadworthy.building import Context, imputer_for
 from roadworthy.datasets.streams import picked
 from roadworthy.errors import InputError, RangeError
 from roadworthy.evaluation import evaluating, labelled, predict
 from roadworthy.geometry import Geometry, Refill, geometry_of
-from roadworthy.items import Fingerprints, Item, map_items
+from roadworthy.items import Fingerprints, Item, imputer_spec, map_items
 from roadworthy.keys import Key
 from roadworthy.leakage import FOLDS, READERS, read_masks
 from roadworthy.orders import most_relevant_first
@@ -81,6 +81,8 @@ class AuditTask:
     measure: Measure
     scores: NDArray[np.float32] | None = None
     weights: Arrays | None = None
+    painter: Arrays | None = None
+    """the weights of an imputer that was trained here"""
 
 
 def audit_items(plan: Plan, prints: Fingerprints, settings: Settings) -> dict[Measure, Item]:
@@ -100,7 +102,8 @@ def audit_items(plan: Plan, prints: Fingerprints, settings: Settings) -> dict[Me
         shape = {"map": maps[method].spec, "orders": list(plan.orders), "fractions": list(settings.fractions)}
         found[Measure("geometry", method)] = shape
     data = next(iter(maps.values())).spec["dataset"]
-    for imputer, spec in plan.imputers.items():
+    for imputer in plan.imputers:
+        spec = imputer_spec(plan, prints, imputer)
         found[Measure("predictor", imputer=imputer)] = {"dataset": data, "imputer": spec, **looking}
         for method in plan.maps:
             shown = {"map": maps[method].spec, "orders": list(plan.orders), "imputer": spec, **looking}
@@ -128,7 +131,7 @@ def read_share(scores: Scores, share: float, labels: Labels, ids: Ids, key: Key,
 
 
 def _predictor(task: AuditTask, context: Context) -> Arrays:
-    key, imputer = Key(task.plan.seeds[0]), context.imputers[task.measure.imputer]
+    key, imputer = Key(task.plan.seeds[0]), imputer_for(context, task.measure.imputer, task.painter)
     learned, tested, _ = apart(context.data, key)
     network = train_predictor(imputer, learned, key.fold("predictor"))
     found = dict(recovered_patterns(network, task.measure.imputer, imputer, tested, task.settings.fractions, key))
@@ -137,7 +140,7 @@ def _predictor(task: AuditTask, context: Context) -> Arrays:
 
 
 def _recovery(task: AuditTask, context: Context) -> Arrays:
-    key, imputer = Key(task.plan.seeds[0]), context.imputers[task.measure.imputer]
+    key, imputer = Key(task.plan.seeds[0]), imputer_for(context, task.measure.imputer, task.painter)
     _, tested, rows = apart(context.data, key)
     network = predictor(tested.images.shape[1])
     weights = {name: array for name, array in (task.weights or {}).items() if name.startswith("weights.")}

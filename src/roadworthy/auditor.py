@@ -25,7 +25,7 @@ from roadworthy.files import write_atomically
 from roadworthy.items import Fingerprints, Item
 from roadworthy.leakage import check_classes
 from roadworthy.plan import Plan
-from roadworthy.runner import Executor, Notes, OnEvent, Work, map_tasks, pending, verdicts
+from roadworthy.runner import Executor, Notes, OnEvent, Work, map_tasks, painter, pending, verdicts
 from roadworthy.statistics import Hole
 from roadworthy.store import Store
 from roadworthy.types import Recovered
@@ -90,12 +90,15 @@ def _tasks(work: AuditWork, store: Store, names: tuple[str, ...]) -> Iterator[Au
             continue
         if measure.name == "recovery" and trained in work.missing:
             continue
+        if measure.imputer in work.work.missing_imputers:
+            continue
         yield AuditTask(
             work.plan,
             work.settings,
             work.items[measure],
             measure,
             scores=store.read_scores(work.work.maps[measure.method].id) if measure.method else None,
+            painter=painter(work.work, store, measure.imputer),
             weights=store.read("audit", work.items[trained].id)[1] if measure.name == "recovery" else None,
         )
 

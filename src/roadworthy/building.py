@@ -1,17 +1,23 @@
 """From a plan to its parts: data, model, methods, imputers, built once per process."""
 
+import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy
 
 from roadworthy.attributions import Blurred
 from roadworthy.datasets import first
 from roadworthy.errors import PlanError, RoadworthyError
+from roadworthy.evaluation import fastest_device
+from roadworthy.imputers import Gain
 from roadworthy.items import Fingerprints, fingerprint_data, fingerprint_model
 from roadworthy.models import load
 from roadworthy.models.loading import named
@@ -21,9 +27,11 @@ from roadworthy.schooling import Augment, readable
 from roadworthy.training import Loss
 from roadworthy.types import Attribution, Dataset, Imputer, Normalised
 
+Arrays = Mapping[str, NDArray[Any]]
+
 
 class Context(NamedTuple):
-    """The parts of a plan, built."""
+    """The parts of a plan, built; imputers that are yet to be trained are not among them."""
 
     data: Dataset
     model: Normalised
@@ -59,10 +67,7 @@ def _built(hashable: _Hashable) -> Context:
         data,
         build_model(plan),
         {name: _named(f"methods.{name}", build_method, spec) for name, spec in plan.maps.items()},
-        {
-            name: _named(f"evaluation.imputers: {name}", build_imputer, spec, data)
-            for name, spec in plan.imputers.items()
-        },
+        build_imputers(plan, data),
         readable(build_data(plan, "train")) if plan.train is not None else None,
     )
 
@@ -70,7 +75,8 @@ def _built(hashable: _Hashable) -> Context:
 def fingerprints(plan: Plan) -> Fingerprints:
     context = built(plan)
     train = fingerprint_data(context.train) if context.train is not None else ""
-    return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model), train)
+    imputers = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in plan.imputer_files.items()}
+    return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model), train, imputers)
 
 
 def build_data(plan: Plan, key: Literal["data", "train"] = "data") -> Dataset:
@@ -130,6 +136,25 @@ def build_method(spec: Spec) -> Attribution:
         return Blurred(build_method(spec["of"]), **options)
     method: Attribution = _make("attributions", spec)
     return method
+
+
+def build_imputers(plan: Plan, data: Dataset) -> dict[str, Imputer]:
+    """All but those that are trained in the store."""
+    specs = {
+        name: _placed(spec, plan.folder) if name in plan.imputer_files else spec
+        for name, spec in plan.imputers.items()
+        if name not in plan.trained_imputers
+    }
+    return {name: _named(f"evaluation.imputers: {name}", build_imputer, spec, data) for name, spec in specs.items()}
+
+
+def trained_imputer(arrays: Arrays) -> Gain:
+    """One that was trained in a store, from what it holds of it."""
+    return Gain.of({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}).to(fastest_device())
+
+
+def imputer_for(context: Context, name: str, painter: Arrays | None) -> Imputer:
+    return context.imputers[name] if painter is None else trained_imputer(painter)
 
 
 def build_imputer(spec: Spec, data: Dataset) -> Imputer:

@@ -17,6 +17,7 @@ from roadworthy.compare import compare
 from roadworthy.comparison import Comparison
 from roadworthy.datasets.fetch import ARCHIVES, fetch
 from roadworthy.errors import RoadworthyError
+from roadworthy.gain_commands import gain
 from roadworthy.lab import lab
 from roadworthy.parts import PARTS
 from roadworthy.progress import Advance, progress_bar
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 data = typer.Typer(no_args_is_help=True, help="Data sets on disk.")
 app.add_typer(data, name="data")
+app.add_typer(gain, name="gain")
 app.add_typer(lab)
 app.add_typer(audits)
 app.add_typer(runs)

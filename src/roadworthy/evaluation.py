@@ -60,6 +60,10 @@ def evaluating(model: Model, device: torch.device | None = None) -> Iterator[tor
             module.training = training
 
 
+def fastest_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def predict(model: Model, images: Images, device: torch.device) -> Tensor:
     """Probabilities `(n, classes)` on the CPU; NaN is an error, not a class."""
     with torch.no_grad():

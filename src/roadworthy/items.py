@@ -24,6 +24,8 @@ class Fingerprints(NamedTuple):
     data: str
     model: str
     train: str = ""
+    imputers: Mapping[str, str] = {}
+    """of the weights of each imputer that has some"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,21 +85,39 @@ def model_items(plan: Plan, prints: Fingerprints) -> dict[tuple[str, int], Item]
     return {
         (imputer, seed): Item(
             "model",
-            {**common, "imputer": plan.imputers[imputer], "seed": seed},
+            {**common, "imputer": imputer_spec(plan, prints, imputer), "seed": seed},
             {"judge": "mask-tuned", "imputer": imputer, "seed": seed},
         )
         for imputer, seed in plan.tunings()
     }
 
 
+def imputer_items(plan: Plan, prints: Fingerprints) -> dict[str, Item]:
+    """imputer to the item of its training"""
+    return {
+        name: Item("model", {"imputer": imputer_spec(plan, prints, name), "threads": plan.threads}, {"imputer": name})
+        for name in plan.trained_imputers
+    }
+
+
+def imputer_spec(plan: Plan, prints: Fingerprints, name: str) -> Spec:
+    """What it was trained with, or the fingerprint of its weights, tells one trained imputer from another."""
+    spec = plan.imputers[name]
+    if name in plan.trained_imputers and plan.train is not None and plan.gain is not None:
+        train = {**_placeless(plan.train), "fingerprint": prints.train}
+        return {**spec, "train": train, "recipe": asdict(plan.gain)}
+    return {**_placeless(spec), "fingerprint": prints.imputers[name]} if name in plan.imputer_files else spec
+
+
 def trial_items(plan: Plan, prints: Fingerprints) -> Iterator[tuple[Dot, Item]]:
     """Without removal a retrained model depends on no method, order or imputer: those dots share one item."""
     subject, maps, judges = _subject(plan, prints), plan.maps, _judges(plan, prints)
+    imputers = {name: imputer_spec(plan, prints, name) for name in plan.imputers}
     map_setting = {"map_seed": plan.map_seed, "map_batch": plan.map_batch}
     for method, order, imputer, judge, seed in plan.sweeps():
         for fraction in plan.fractions:
             trial = Trial(
-                **subject, attribution={**maps[method], **map_setting}, order=order, imputer=plan.imputers[imputer],
+                **subject, attribution={**maps[method], **map_setting}, order=order, imputer=imputers[imputer],
                 judge=judges[judge], fraction=fraction, seed=seed, batch=plan.batch, threads=plan.threads,
             )  # fmt: skip
             if judge == "retrained" and fraction == 0:

@@ -68,6 +68,7 @@ PARTS: Mapping[str, Mapping[str, Part]] = {
         "image-mean": Part(imputers.ImageMean),
         "constant": Part(imputers.Constant),
         "blur": Part(imputers.Blur),
+        "gain": Part(imputers.Gain.load),
     },
     "augmentations": {
         "flip": _value(augmentations.flipped, "Half of the train images mirrored."),

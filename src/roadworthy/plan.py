@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import PlanError, RoadworthyError
+from roadworthy.gan_training import GainRecipe
 from roadworthy.parts import PARTS, part
 from roadworthy.removal import FRACTIONS, checked_fractions
 from roadworthy.retraining import RECIPES
@@ -58,7 +59,7 @@ class Plan:
     strategies: tuple[str, ...] = ()
     """settings by name, instead of the product of orders, imputers and judges"""
     train: Spec | None = None
-    """the train split, for judges that train"""
+    """the train split, for judges and imputers that train"""
     recipe: Recipe | None = None
     network: Spec | None = None
     """what is trained from scratch; the model's own architecture if not given"""
@@ -66,6 +67,8 @@ class Plan:
     """"package.module:function"; cross-entropy if not given"""
     augment: str = ""
     """a part, or "package.module:function"; nothing if not given"""
+    gain: GainRecipe | None = None
+    """how a GAIN without weights is trained"""
     map_seed: int = 0
     map_batch: int = 64
     batch: int = 64
@@ -92,6 +95,17 @@ class Plan:
     def retrains(self) -> bool:
         return any(judge == "retrained" for _, _, judge in self.settings)
 
+    @property
+    def trained_imputers(self) -> tuple[str, ...]:
+        """those that come without weights"""
+        return tuple(name for name, spec in self.imputers.items() if spec["name"] == "gain" and "weights" not in spec)
+
+    @property
+    def imputer_files(self) -> dict[str, Path]:
+        """where the weights of the others lie (`weights` of a linear fill are numbers)"""
+        gains = {name: spec for name, spec in self.imputers.items() if spec["name"] == "gain" and "weights" in spec}
+        return {name: self.folder / spec["weights"] for name, spec in gains.items()}
+
     def sweeps(self) -> Iterator[tuple[str, str, str, str, int]]:
         """(method, order, imputer, judge, seed): all that a curve is drawn from."""
         for method, setting, seed in product(self.maps, self.settings, self.seeds):
@@ -109,7 +123,10 @@ class Plan:
         return {
             "maps": len(self.maps) * (2 if self.retrains else 1),
             "dots": len(sweeps) * len(self.fractions),
-            "trainings": retrained + (len(self.seeds) if self.retrains else 0) + len(self.tunings()),
+            "trainings": retrained
+            + (len(self.seeds) if self.retrains else 0)
+            + len(self.tunings())
+            + len(self.trained_imputers),
         }
 
 
@@ -134,6 +151,7 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
     "evaluation": ("orders", "imputers", "judges", "strategies", "fractions", "seeds", "controls", "blurred"),
     "train": (),
     "recipe": ("name", "model", "loss", "augment", *(one.name for one in fields(Recipe))),
+    "gain": tuple(one.name for one in fields(GainRecipe)),
     "run": ("map_seed", "map_batch", "batch", "threads"),
 }
 
@@ -163,7 +181,7 @@ def plan_from(tables: Mapping[str, Any], folder: Path = Path()) -> Plan:
     plan = Plan(data=data, model=model, methods=methods, folder=folder, **_strategic(options))
     if clash := set(plan.methods) & {*plan.controls, *(f"{name} blurred" for name in plan.blurred)}:
         raise PlanError(f"methods.{clash.pop()}: a control has that name; rename the method")
-    return _with_training(plan, tables)
+    return _with_gain(_with_training(plan, tables), tables)
 
 
 def _strategic(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,7 +201,7 @@ def _with_training(plan: Plan, tables: Mapping[str, Any]) -> Plan:
     """The sections of the judges that train: needed by them, and by nobody else."""
     trained = [judge for judge in plan.judges if judge in TRAINED]
     for name in ("train", "recipe"):
-        if not trained and name in tables:
+        if not trained and name in tables and not (name == "train" and "gain" in tables):
             raise PlanError(f'[{name}]: no judge trains here; add judges = ["retrained"] to [evaluation]')
         if trained and not isinstance(tables.get(name), dict):
             raise PlanError(f"[{name}] is missing: the judge {trained[0]!r} needs it; see docs/retraining.md")
@@ -212,6 +230,24 @@ def _function(key: str, value: Any) -> str:
     if key == "augment" and value and ":" not in value:
         _names("recipe.augment", [value], tuple(PARTS["augmentations"]))
     return value
+
+
+def _with_gain(plan: Plan, tables: Mapping[str, Any]) -> Plan:
+    """[gain] is for imputers without weights and for `roadworthy gain`; it learns from the train split alone."""
+    if "gain" not in tables:
+        if plan.trained_imputers:
+            raise PlanError(
+                f"evaluation.imputers: {plan.trained_imputers[0]!r} has no weights: name a file, "
+                '{ name = "gain", weights = "..." }, or say in [gain] and [train] how it is trained; see docs/gain.md'
+            )
+        return plan
+    if not isinstance(tables.get("train"), dict):
+        raise PlanError("[train] is missing: a GAIN learns from images of its own, never from those that are judged")
+    try:
+        gain = GainRecipe(**_section(tables, "gain"))
+    except (RoadworthyError, TypeError) as error:
+        raise PlanError(f"gain: {error}") from error
+    return replace(plan, train=_train(plan.data, tables["train"]), gain=gain)
 
 
 def _train(data: Spec, table: Mapping[str, Any]) -> Spec:

@@ -27,7 +27,8 @@ from roadworthy.errors import (
     TrainTestOverlap,
 )
 from roadworthy.keys import Key
-from roadworthy.removal import count, removed_at
+from roadworthy.masks import at_random_shares, scattered
+from roadworthy.removal import removed_at
 from roadworthy.schooling import Augment, Filled, Pupil, School, readable
 from roadworthy.training import EpochRecord, Loss, Recipe
 from roadworthy.types import UNLABELLED, Batch, Dataset, Ids, Imputer, Model, Removal, Removed, Scores, as_model
@@ -164,10 +165,8 @@ class MaskTuned:
 def random_masks(batch: Batch, largest: float, key: Key) -> Removed:
     """Random pixels of each image, a random share of them below `largest`; both depend on key and id alone."""
     height, width = batch.images.shape[-2:]
-    shares = key.fold("share").uniform(batch.ids, (1,))[:, 0] * largest
-    counts = torch.tensor([count(float(share), height * width) for share in shares])
-    ranks = key.fold("masks").uniform(batch.ids, (height * width,)).argsort(dim=1).argsort(dim=1)
-    return (ranks < counts[:, None]).reshape(-1, height, width)
+    ranks = scattered(batch.ids, (height, width), key.fold("masks"))
+    return at_random_shares(ranks, batch.ids, largest, key)
 
 
 def _imputed(test: Mapped, removal: Removal, fraction: float, key: Key) -> Filled:
@@ -190,6 +189,10 @@ def _checkpoint(path: Path | None, recipe: Recipe, fraction: float, key: Key) ->
 
 
 # ── before the first epoch ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+Hashed = dict[bytes, tuple[int, int]]
+"""hash of an image's bytes to its label and id"""
 
 
 def check_factory(factory: Callable[[], Any]) -> None:
@@ -231,18 +234,25 @@ def check_splits(train: Dataset, test: Dataset) -> None:
             f"the train split has no image of {called} ({len(missing)} class(es) of the test split are missing from "
             f"its {len(train)} images): take more train images"
         )
-    if both := learned.keys() & tested.keys():
-        a, b = next((learned[one][1], tested[one][1]) for one in tested if one in both)
-        warnings.warn(
-            f"{len(both)} of {len(test)} test images are train images too (test image {b} is train image {a}): "
-            "retraining learns them by heart; take another split",
-            TrainTestOverlap,
-            stacklevel=2,
-        )
+    if both := _in_both(learned, tested):
+        warnings.warn(f"{both}: retraining learns them by heart; take another split", TrainTestOverlap, stacklevel=2)
 
 
-def _labels_and_images(data: Dataset) -> dict[bytes, tuple[int, int]]:
-    """Hash of the image's bytes to its label and id."""
+def check_apart(train: Dataset, test: Dataset) -> None:
+    """An imputer that has seen the images which it is to fill would know what was removed."""
+    if both := _in_both(_labels_and_images(train), _labels_and_images(test)):
+        raise InputError(f"{both}: an imputer must not learn from what it will fill; take another split in [train]")
+
+
+def _in_both(learned: Hashed, tested: Hashed) -> str:
+    both = [image for image in tested if image in learned]
+    if not both:
+        return ""
+    a, b = learned[both[0]][1], tested[both[0]][1]
+    return f"{len(both)} of {len(tested)} test images are train images too (test image {b} is train image {a})"
+
+
+def _labels_and_images(data: Dataset) -> Hashed:
     return dict(_hashed(data))
 
 

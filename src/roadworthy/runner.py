@@ -12,14 +12,16 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from roadworthy.auditing import AuditTask
-from roadworthy.building import built, fingerprints
+from roadworthy.building import build_imputers, built, fingerprints, trained_imputer
 from roadworthy.executors.local import OnDone
-from roadworthy.items import Fingerprints, Item, map_items, model_items, train_map_items, trial_items
+from roadworthy.items import Fingerprints, Item, imputer_items, map_items, model_items, train_map_items, trial_items
 from roadworthy.plan import Plan
 from roadworthy.store import Store, verdict_arrays
-from roadworthy.types import Dot, Verdict
+from roadworthy.types import Dataset, Dot, Imputer, Verdict
 from roadworthy.work import (
+    Arrays,
     Done,
+    ImputerTask,
     MapTask,
     SweepTask,
     Task,
@@ -27,6 +29,7 @@ from roadworthy.work import (
     check_training,
     groups,
     perform,
+    time_gain,
     time_training,
 )
 
@@ -65,17 +68,21 @@ class Work:
     """(imputer, seed) to the model tuned with random masks"""
     missing_train_maps: tuple[str, ...] = ()
     missing_models: tuple[tuple[str, int], ...] = ()
+    imputers: dict[str, Item] = field(default_factory=dict)
+    """imputers that are trained"""
+    missing_imputers: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
         """Items; some dots share one."""
         trials = {item.id for item in self.trials.values()}
-        return len(self.maps) + len(self.train_maps) + len(self.models) + len(trials)
+        return len(self.maps) + len(self.train_maps) + len(self.models) + len(self.imputers) + len(trials)
 
     @property
     def missing(self) -> int:
         trials = {self.trials[dot].id for dot in self.missing_trials}
-        return len(self.missing_maps) + len(self.missing_train_maps) + len(self.missing_models) + len(trials)
+        models = len(self.missing_models) + len(self.missing_imputers)
+        return len(self.missing_maps) + len(self.missing_train_maps) + models + len(trials)
 
 
 def pending(plan: Plan, store: Store, prints: Fingerprints | None = None) -> Work:
@@ -83,6 +90,7 @@ def pending(plan: Plan, store: Store, prints: Fingerprints | None = None) -> Wor
     prints = prints or fingerprints(plan)
     maps, trials = map_items(plan, prints), dict(trial_items(plan, prints))
     train_maps, models = train_map_items(plan, prints), model_items(plan, prints)
+    imputers = imputer_items(plan, prints)
     have_maps, have_trials, have_models = store.ids("map"), store.ids("trial"), store.ids("model")
     return Work(
         plan,
@@ -95,6 +103,8 @@ def pending(plan: Plan, store: Store, prints: Fingerprints | None = None) -> Wor
         models,
         tuple(name for name, item in train_maps.items() if item.id not in have_maps),
         tuple(name for name, item in models.items() if item.id not in have_models),
+        imputers,
+        tuple(name for name, item in imputers.items() if item.id not in have_models),
     )
 
 
@@ -111,6 +121,8 @@ def run(
         notes = Notes(store, work)
         try:
             executor.run(map_tasks(work, work.missing_maps, work.missing_train_maps), notes.recorder(on_event))
+            executor.run(_imputer_tasks(work, store), notes.recorder(on_event))
+            work = pending(plan, store, work.prints)
             executor.run(_tune_tasks(work, store), notes.recorder(on_event))
             work = pending(plan, store, work.prints)
             executor.run(_sweep_tasks(work, store), notes.recorder(on_event))
@@ -126,9 +138,30 @@ def map_tasks(work: Work, methods: Sequence[str], of_train: Sequence[str] = ()) 
         yield MapTask(work.plan, names, train=True)
 
 
+def _imputer_tasks(work: Work, store: Store) -> Iterator[Task]:
+    for name in work.missing_imputers:
+        yield ImputerTask(work.plan, name, store.checkpoint_path(work.imputers[name].id).absolute())
+
+
 def _tune_tasks(work: Work, store: Store) -> Iterator[Task]:
-    for name in work.missing_models:
-        yield TuneTask(work.plan, *name, store.checkpoint_path(work.models[name].id).absolute())
+    for imputer, seed in work.missing_models:
+        if imputer not in work.missing_imputers:
+            checkpoint = store.checkpoint_path(work.models[imputer, seed].id).absolute()
+            yield TuneTask(work.plan, imputer, seed, checkpoint, painter(work, store, imputer))
+
+
+def painter(work: Work, store: Store, imputer: str) -> Arrays | None:
+    """The weights of an imputer that is trained."""
+    return store.read("model", work.imputers[imputer].id)[1] if imputer in work.imputers else None
+
+
+def imputers_at_hand(work: Work, store: Store, data: Dataset) -> dict[str, Imputer]:
+    """Those of the plan, and of those that are trained the ones that are there."""
+    there = [name for name in work.imputers if name not in work.missing_imputers]
+    return {
+        **build_imputers(work.plan, data),
+        **{name: trained_imputer(store.read("model", work.imputers[name].id)[1]) for name in there},
+    }
 
 
 def _sweep_tasks(work: Work, store: Store) -> Iterator[Task]:
@@ -153,8 +186,8 @@ def _sweep_tasks(work: Work, store: Store) -> Iterator[Task]:
 
 
 def _has_what_it_needs(work: Work, dot: Dot) -> bool:
-    """Its maps, and the model that judges it; what failed may be tried again, its trials wait."""
-    if dot.method in work.missing_maps:
+    """Its maps, its imputer and the model that judges it; what failed may be tried again, its trials wait."""
+    if dot.method in work.missing_maps or dot.imputer in work.missing_imputers:
         return False
     if dot.judge == "retrained":
         return dot.method not in work.missing_train_maps
@@ -166,7 +199,7 @@ def _sweep_task(work: Work, store: Store, dot: Dot) -> SweepTask:
     tuned = work.models[dot.imputer, dot.seed] if dot.judge == "mask-tuned" else None
     return SweepTask(
         work.plan, dot.method, dot.order, dot.imputer, dot.judge, dot.seed, (dot.fraction,), scores,
-        weights=store.read("model", tuned.id)[1] if tuned else None,
+        weights=store.read("model", tuned.id)[1] if tuned else None, painter=painter(work, store, dot.imputer),
     )  # fmt: skip
 
 
@@ -209,6 +242,9 @@ def _items_of(work: Work, task: Task, result: Done | str) -> Iterator[tuple[Item
     if isinstance(task, MapTask):
         for name in task.methods:
             yield (work.train_maps if task.train else work.maps)[name], {"scores": results.get(name)}
+        return
+    if isinstance(task, ImputerTask):
+        yield work.imputers[task.imputer], results.get(task.imputer, {})
         return
     if isinstance(task, TuneTask):
         yield work.models[task.imputer, task.seed], results.get((task.imputer, task.seed), {})
@@ -282,12 +318,15 @@ def estimate(plan: Plan, images: int = 16) -> Estimate:
     done = [perform(MapTask(few, names)) for names in groups(few, list(few.maps))]
     maps, trials = sum(one.seconds for one in done) * share, 0.0
     some = next(iter(done[0].results.values()))
+    gain_seconds, begun = time_gain(plan) if plan.trained_imputers else (0.0, None)
     for imputer in few.imputers:
         task = SweepTask(few, next(iter(few.maps)), few.orders[0], imputer, "fixed-model", 0, (0.5,), some)
+        task = replace(task, painter=begun if imputer in plan.trained_imputers else None)
         perform(task)  # the first time compiles
         sweeps = sum(sweep[2] == imputer for sweep in plan.sweeps())
         trials += perform(task).seconds * share * sweeps * len(plan.fractions)
-    trainings = plan.counts()["trainings"]
+    imputers = len(plan.trained_imputers)
+    judges = plan.counts()["trainings"] - imputers
     if plan.retrains:
         maps *= 1 + len(built(plan).train or ()) / total
-    return Estimate(maps, trials, trainings * time_training(plan) if trainings else 0.0)
+    return Estimate(maps, trials, imputers * gain_seconds + (judges * time_training(plan) if judges else 0.0))

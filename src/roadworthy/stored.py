@@ -11,7 +11,7 @@ import torch
 
 from roadworthy import runner, statistics
 from roadworthy.auditor import read_table
-from roadworthy.building import build_data, build_imputer
+from roadworthy.building import build_data
 from roadworthy.comparison import Comparison
 from roadworthy.datasets.streams import picked
 from roadworthy.errors import DataError, RoadworthyError
@@ -63,7 +63,7 @@ def _illustrated(comparison: Comparison, store: Store, work: runner.Work) -> Fin
     try:
         data = build_data(work.plan)
         examples = _examples(data, next(iter(comparison.verdicts.values())), comparison.leaders(), store, work)
-        imputers = {name: build_imputer(spec, data) for name, spec in work.plan.imputers.items()}
+        imputers = runner.imputers_at_hand(work, store, data)
     except RoadworthyError as error:
         return replace(comparison.findings(), no_pictures=str(error))
     judged = {dot.imputer for dot in comparison.verdicts}

@@ -289,7 +289,10 @@ def _as_imputer(imputer: Any, data: Dataset) -> Imputer:
             raise InputError(f"imputer={imputer!r}: give an imputer such as rw.NoisyLinear(), or its name")
         return imputer  # type: ignore[no-any-return]
     named = part("imputers", imputer)
-    built: Imputer = named.make(data) if named.needs_data else named.make()
+    try:
+        built: Imputer = named.make(data) if named.needs_data else named.make()
+    except TypeError as error:
+        raise InputError(f"imputer={imputer!r} does not go by its name alone ({error}): give it built") from error
     return built
 
 

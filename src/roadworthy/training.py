@@ -32,8 +32,8 @@ class Recipe:
     """How to train. Epochs count from 0.
 
     "constant" keeps `lr`; "cosine" lets it fall to 0 over the epochs (arXiv:1608.03983, without restarts); "step"
-    multiplies it by `gamma` from each of the `milestones` on. `momentum` is that of "sgd"; "adam" (arXiv:1412.6980)
-    has its own. `batch_size` is for whoever makes the batches.
+    multiplies it by `gamma` from each of the `milestones` on. `momentum` is that of "sgd", and the β₁ of "adam"
+    (arXiv:1412.6980). `batch_size` is for whoever makes the batches.
 
     `select` says which epoch's weights are taken: the one that is best on a share `validation` of the train images,
     which is then not learned from, or the "last"; "best-on-test" is a leak that the paper's code has, for comparison
@@ -85,7 +85,9 @@ SCHEDULES: dict[str, Callable[[Recipe, int], float]] = {
 }
 
 OPTIMISERS: dict[str, Callable[[list[nn.Parameter], Recipe], torch.optim.Optimizer]] = {
-    "adam": lambda parameters, recipe: torch.optim.Adam(parameters, lr=recipe.lr, weight_decay=recipe.weight_decay),
+    "adam": lambda parameters, recipe: torch.optim.Adam(
+        parameters, lr=recipe.lr, betas=(recipe.momentum, 0.999), weight_decay=recipe.weight_decay
+    ),
     "sgd": lambda parameters, recipe: torch.optim.SGD(
         parameters, lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
     ),

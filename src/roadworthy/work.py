@@ -1,4 +1,4 @@
-"""What a worker does: compute maps, tune models, judge sweeps, measure leaks.
+"""What a worker does: compute maps, train imputers, tune models, judge sweeps, measure leaks.
 
 It returns arrays and writes nothing, but for the checkpoint of a training in hand.
 """
@@ -16,15 +16,26 @@ import torch
 from numpy.typing import NDArray
 
 from roadworthy.auditing import AuditTask, measured
-from roadworthy.building import Context, build_augment, build_loss, build_network, built
+from roadworthy.building import Context, build_augment, build_loss, build_network, built, imputer_for
 from roadworthy.datasets import first
 from roadworthy.errors import PlanError
-from roadworthy.evaluation import FixedModel, evaluating, explain, judge_batch, labelled, predict, verdict
+from roadworthy.evaluation import (
+    FixedModel,
+    evaluating,
+    explain,
+    fastest_device,
+    judge_batch,
+    labelled,
+    predict,
+    verdict,
+)
+from roadworthy.gan_training import GainRecipe, train_gain
+from roadworthy.imputers import NoisyLinear
 from roadworthy.imputers.multigrid import compile_now
 from roadworthy.keys import Key
 from roadworthy.parts import part
 from roadworthy.plan import Plan
-from roadworthy.retraining import Mapped, MaskTuned, Retrained, check_factory, check_splits
+from roadworthy.retraining import Mapped, MaskTuned, Retrained, check_apart, check_factory, check_splits
 from roadworthy.schooling import Pupil
 from roadworthy.training import Recipe, curve
 from roadworthy.types import UNLABELLED, Dataset, Judge, Removal, Verdict
@@ -43,6 +54,15 @@ class MapTask:
 
 
 @dataclass(frozen=True, eq=False)
+class ImputerTask:
+    """A GAIN that comes without weights."""
+
+    plan: Plan
+    imputer: str
+    checkpoint: Path
+
+
+@dataclass(frozen=True, eq=False)
 class TuneTask:
     """The model tuned with random masks and one imputer."""
 
@@ -50,6 +70,8 @@ class TuneTask:
     imputer: str
     seed: int
     checkpoint: Path
+    painter: Arrays | None = None
+    """the weights of an imputer that was trained here"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +93,11 @@ class SweepTask:
     train_scores: NDArray[np.float32] | None = None
     weights: Arrays | None = None
     checkpoint: Path | None = None
+    painter: Arrays | None = None
+    """the weights of an imputer that was trained here"""
 
 
-Task = MapTask | TuneTask | SweepTask | AuditTask
+Task = MapTask | ImputerTask | TuneTask | SweepTask | AuditTask
 
 
 class Done(NamedTuple):
@@ -87,14 +111,16 @@ class Done(NamedTuple):
 
 def perform(task: Task) -> Done:
     curves: dict[float, Arrays] = {}
-    with _threads(task.plan.threads):
+    with threads(task.plan.threads):
         context = built(task.plan)
         compile_now()  # once per machine; its time belongs to no item
         started = time.perf_counter()
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = fastest_device()
         with evaluating(context.model, device):
             if isinstance(task, MapTask):
                 results: Mapping[Any, Any] = _maps(task, context)
+            elif isinstance(task, ImputerTask):
+                results = {task.imputer: _trained(task, context, device)}
             elif isinstance(task, TuneTask):
                 results = {(task.imputer, task.seed): _tuned(task, context)}
             elif isinstance(task, AuditTask):
@@ -114,6 +140,11 @@ def _maps(task: MapTask, context: Context) -> dict[str, NDArray[np.float32]]:
     return {name: np.concatenate([piece[name].numpy() for piece in pieces]) for name in wanted}
 
 
+def _trained(task: ImputerTask, context: Context, device: torch.device) -> Arrays:
+    trained = train_gain(_gain(task.plan), _train(context), checkpoint=_reachable(task.checkpoint), device=device)
+    return {name: tensor.numpy() for name, tensor in trained.tensors().items()}
+
+
 def _tuned(task: TuneTask, context: Context) -> Arrays:
     judge = MaskTuned(
         _recipe(task.plan),
@@ -123,7 +154,7 @@ def _tuned(task: TuneTask, context: Context) -> Arrays:
         augment=build_augment(task.plan),
         checkpoint=_reachable(task.checkpoint),
     )
-    pupil = judge.tuned(context.imputers[task.imputer], Key(task.seed))
+    pupil = judge.tuned(imputer_for(context, task.imputer, task.painter), Key(task.seed))
     weights = {f"weights.{name}": tensor.cpu().numpy() for name, tensor in pupil.model.state_dict().items()}
     return {**weights, **_curve(pupil)}
 
@@ -132,7 +163,7 @@ def _sweep(
     task: SweepTask, context: Context, device: torch.device, curves: dict[float, Arrays]
 ) -> dict[float, Verdict]:
     """The Verdicts; where the judge was trained for a fraction, its curve is put into `curves`."""
-    removal = Removal(part("orders", task.order).make(), context.imputers[task.imputer])
+    removal = Removal(part("orders", task.order).make(), imputer_for(context, task.imputer, task.painter))
     judge, key = _judge(task, context, device), Key(task.seed)
     if isinstance(judge, Retrained):
         curves |= {fraction: _curve(judge.trained(removal, fraction, key)) for fraction in task.fractions}
@@ -199,10 +230,20 @@ def _recipe(plan: Plan) -> Recipe:
     return plan.recipe
 
 
+def _gain(plan: Plan) -> GainRecipe:
+    if plan.gain is None:
+        raise PlanError("[gain] is missing: an imputer without weights needs it")
+    return plan.gain
+
+
 def check_training(plan: Plan) -> None:
     """What cannot be learned, or should not be, is said before the first epoch."""
-    if plan.train is not None:
-        context = built(plan)
+    if plan.train is None:
+        return
+    context = built(plan)
+    if plan.trained_imputers:
+        check_apart(_train(context), context.data)
+    if plan.recipe is not None:
         check_splits(_train(context), context.data)
         build_loss(plan)
         build_augment(plan)
@@ -217,9 +258,9 @@ def time_training(plan: Plan, batches: int = 3) -> float:
     short = replace(recipe, epochs=1, schedule="constant", milestones=(), select="last", patience=0)
     shape = next(data.batches(1)).images.shape[-2:]
     scores = Key(0).uniform(data.ids, tuple(shape))
-    removal = Removal(part("orders", "morf").make(), next(iter(context.imputers.values())))
+    removal = Removal(part("orders", "morf").make(), next(iter(context.imputers.values()), NoisyLinear()))
     judge = Retrained(short, Mapped(data, scores), lambda: build_network(plan))
-    with _threads(plan.threads):
+    with threads(plan.threads):
         judge.trained(removal, 0.5, Key(1))  # the first time compiles
         started = time.perf_counter()
         judge.trained(removal, 0.5, Key(0))
@@ -227,8 +268,21 @@ def time_training(plan: Plan, batches: int = 3) -> float:
     return seconds * len(_train(context)) / len(data) * recipe.epochs
 
 
+def time_gain(plan: Plan, batches: int = 3) -> tuple[float, Arrays]:
+    """About how many seconds the training of a GAIN takes, and the weights of one that has hardly begun."""
+    train, recipe = _train(built(plan)), _gain(plan)
+    few = first(train, recipe.batch_size * batches)
+    with threads(plan.threads):
+        started = time.perf_counter()
+        begun = train_gain(replace(recipe, epochs=1), few)
+        seconds = time.perf_counter() - started
+    weights = {name: tensor.numpy() for name, tensor in begun.tensors().items()}
+    return seconds * len(train) / len(few) * recipe.epochs, weights
+
+
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def threads(count: int) -> Iterator[None]:
+    """Torch computes with so many inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import gains
 import worlds
 from roadworthy.datasets import Arrays
 from roadworthy.errors import EverythingRemoved
@@ -20,6 +21,8 @@ def part(request):
 
 
 def made(part, images):
+    if part is PARTS["imputers"]["gain"]:
+        return part.make(gains.file(tuple(images.shape[1:])))
     return part.make(Arrays(images)) if part.needs_data else part.make()
 
 

@@ -90,7 +90,11 @@ def test_figures_draws_what_the_store_holds_and_says_what_it_lacks(project):
 
 
 def test_images_that_cannot_be_reached_cost_only_the_pictures(project):
-    result = roadworthy(project, "figures", "run", "--out", "elsewhere", "--method", "grad")
+    (project / "pictures").rename(project / "moved")
+    try:
+        result = roadworthy(project, "figures", "run", "--out", "elsewhere", "--method", "grad")
+    finally:
+        (project / "moved").rename(project / "pictures")
     assert "skipped modified-data: data: " in result.stdout
     assert "--plan PLAN" in result.stdout
     assert not (project / "elsewhere" / "modified-data.png").exists()

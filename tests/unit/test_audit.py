@@ -127,14 +127,15 @@ def test_a_comparison_says_which_of_its_scores_leak(comparison, tmp_path):
     assert "holes" not in before
     assert "holes" in str(comparison)  # from now on beside the ranking
     page = comparison.report(tmp_path / "page.html").read_text()
-    assert "Do the holes give the class away?" in page
+    assert "Does the evaluation leak?" in page
     assert "<td>leaks</td>" in page
 
 
 def test_the_tables_behind_the_verdicts_are_at_hand_and_computed_once(comparison):
     tables = comparison.audit_tables(fractions=(0.2,))
     assert tables is comparison.audit_tables(fractions=(0.2,))
-    assert set(tables) == {"masks", "recovery", "verdicts"}
+    assert set(tables) == {"masks", "recovery", "geometry", "leads", "verdicts"}
+    assert set(tables["geometry"]["method"]) == {"truth", "random"}
     assert list(tables["masks"].columns[:12]) == [
         "method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_low", "bits_high",
         "bits_if_optimal", "images",

@@ -77,7 +77,9 @@ def test_a_panel_shows_the_curves_of_its_judge_and_order_in_the_methods_colours(
     drawn = lines(figure.axes[1])
     # LeRF of the second method: .9 − .08 · 2 · f
     assert drawn["IG-SG"].tolist() == [[f, pytest.approx(0.9 - 0.16 * f)] for f in (0.0, 0.1, 0.5, 0.9)]
-    assert {line.get_color() for line in figure.axes[0].get_lines()} == {"#0072B2", "#D55E00", "#999999"}
+    assert {line.get_color() for line in figure.axes[0].get_lines()} == {
+        LOOKS[name].colour for name in ("IG", "IG-SG", "random")
+    }
 
 
 def test_a_method_has_one_colour_in_every_figure():

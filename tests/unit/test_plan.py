@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from roadworthy.errors import PlanError
-from roadworthy.items import Fingerprints, canonical, map_items, model_items, train_map_items, trial_items
+from roadworthy.items import (
+    Fingerprints,
+    canonical,
+    imputer_items,
+    map_items,
+    model_items,
+    train_map_items,
+    trial_items,
+)
 from roadworthy.plan import plan_from, read_plan
 from roadworthy.removal import FRACTIONS
 
@@ -218,3 +226,59 @@ def test_complaints_about_training_name_the_key(sections, complaint):
 def test_complaints_about_a_recipe_name_the_key(sections, complaint):
     with pytest.raises(PlanError, match=complaint):
         with_training(**sections)
+
+
+GAIN = {"evaluation": {"imputers": ["fixed", "gain"]}, "train": {"images": 100}, "gain": {"epochs": 5, "width": 16}}
+
+
+def with_gain(**sections):
+    return plan(**{name: {**GAIN.get(name, {}), **sections.get(name, {})} for name in {*GAIN, *sections}})
+
+
+def test_a_gain_without_weights_is_one_training_told_by_its_images_and_recipe():
+    read = with_gain()
+    assert read.trained_imputers == ("gain",)
+    assert read.counts() == {"maps": 4, "dots": 4 * 2 * 2 * 10, "trainings": 1}  # no maps of the train split
+    assert not train_map_items(read, PRINTS)
+
+    def ids(read, prints=PRINTS):
+        return {item.id for item in imputer_items(read, prints).values()} | {
+            item.id for dot, item in trial_items(read, prints) if dot.imputer == "gain"
+        }
+
+    here = ids(read)
+    assert here == ids(with_gain(train={"root": "/elsewhere"}))
+    assert here == ids(with_gain(gain={"alpha": 100.0}))  # the default
+    assert not here & ids(with_gain(gain={"alpha": 10.0}))
+    assert not here & ids(read, PRINTS._replace(train="other"))
+    fixed = {dot: item.id for dot, item in trial_items(plan(evaluation={"imputers": ["fixed"]}), PRINTS)}
+    both = {dot: item.id for dot, item in trial_items(read, PRINTS)}
+    assert fixed.items() <= both.items()
+
+
+def test_a_gain_with_weights_is_told_by_their_content_not_by_their_place():
+    def ids(path, fingerprint):
+        read = plan(evaluation={"imputers": [{"name": "gain", "weights": path}]})
+        assert read.trained_imputers == ()
+        return {item.id for _, item in trial_items(read, PRINTS._replace(imputers={"gain": fingerprint}))}
+
+    assert ids("a.safetensors", "x") == ids("b/a.safetensors", "x")
+    linear = plan(evaluation={"imputers": [{"name": "linear", "weights": [0.2, 0.05]}]})
+    assert linear.imputer_files == {}  # weights of neighbours: numbers, not a file
+    assert not ids("a.safetensors", "x") & ids("a.safetensors", "y")
+
+
+@pytest.mark.parametrize(
+    ("sections", "complaint"),
+    [
+        ({"evaluation": {"imputers": ["gain"]}}, "evaluation.imputers: 'gain' has no weights: name a file"),
+        ({"gain": {"epochs": 5}}, r"\[train\] is missing: a GAIN learns from images of its own"),
+        ({"train": {}, "gain": {"alpha": -1}}, "gain: alpha=-1: the weight of reconstruction"),
+        ({"train": {}, "gain": {"hint": 3}}, "gain: hint=3"),
+        ({"train": {}, "gain": {"hint": "often"}}, "gain: "),
+        ({"train": {}, "gain": {"epoch": 3}}, "gain.epoch: no such key; did you mean gain.epochs"),
+    ],
+)
+def test_complaints_about_a_gain_name_the_key(sections, complaint):
+    with pytest.raises(PlanError, match=complaint):
+        plan(**sections)

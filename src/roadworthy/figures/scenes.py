@@ -1,18 +1,19 @@
 """Scenes from a store: its maps, and the plan's images and imputers if they can be reached from here."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from roadworthy.building import build_data, build_imputer
+from roadworthy.building import build_data
 from roadworthy.errors import DataError
 from roadworthy.figures.pictures import Pixels, Scene
 from roadworthy.keys import Key
 from roadworthy.parts import part
 from roadworthy.plan import Plan
 from roadworthy.removal import removed_at
-from roadworthy.runner import Work
+from roadworthy.runner import Work, imputers_at_hand
 from roadworthy.store import Store
 from roadworthy.types import UNLABELLED, Batch, Dataset, Imputer, Ranks, Scores, Verdict
 
@@ -25,7 +26,7 @@ def scenes(
     batch = next(data.batches(images))
     _check_same(batch, judged)
     scores = {name: torch.from_numpy(np.array(store.read_scores(work.maps[name].id)[: len(batch)])) for name in methods}
-    imputers = {name: build_imputer(spec, data) for name, spec in plan.imputers.items()}
+    imputers = imputers_at_hand(replace(work, plan=plan), store, data)
     return _scenes(batch, scores, imputers, plan, method, _titles(data, batch))
 
 

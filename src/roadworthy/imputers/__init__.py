@@ -1,6 +1,7 @@
-"""How holes are filled: constants, the data set's mean, the image's mean, a blur, or Noisy Linear (ROAD)."""
+"""How holes are filled: constants, the data set's mean, the image's mean, a blur, Noisy Linear (ROAD), or GAIN."""
 
 from roadworthy.imputers.fills import Blur, Constant, DatasetMean, ImageMean
+from roadworthy.imputers.gain import Gain
 from roadworthy.imputers.linear import NoisyLinear
 
-__all__ = ["Blur", "Constant", "DatasetMean", "ImageMean", "NoisyLinear"]
+__all__ = ["Blur", "Constant", "DatasetMean", "Gain", "ImageMean", "NoisyLinear"]

@@ -103,15 +103,11 @@ def short_audit(name: str, table: pd.DataFrame) -> pd.DataFrame:
         return kept
     if name == "geometry":
         kept = table[["method", "order", "fraction"]].copy()
-        kept["gamma"] = [_between(*one) for one in zip(table["raw"], table["low"], table["high"], strict=True)]
+        kept["gamma"] = [_score(*one) for one in zip(table["raw"], table["low"], table["high"], strict=True)]
         return kept.assign(blur=table["blur"].map("{:.2f}".format))
     if name == "leads":
         return table[["text"]]
     return table.drop(columns="leak", errors="ignore")
-
-
-def _between(value: float, low: float, high: float) -> str:
-    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _share(value: float, low: float, high: float) -> str:

@@ -1,0 +1,96 @@
+"""Generative adversarial imputation (GAIN, arXiv:1806.02920, in the convolutional form of arXiv:1905.09340)."""
+
+import os
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from roadworthy.errors import ShapeError, WeightsError
+from roadworthy.imputers.gain_networks import Generator, generator_of
+from roadworthy.imputers.noise import Noise
+from roadworthy.keys import Key
+from roadworthy.types import Batch, Images, Removed
+
+_PREFIX = "generator."
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Gain:
+    """A generator, trained with `roadworthy gain train`, paints the holes of images of one size.
+
+    Everything removed is painted too, from noise alone.
+    """
+
+    generator: Generator
+
+    @classmethod
+    def load(cls, weights: str | os.PathLike[str], device: str = "cpu") -> Self:
+        """GAIN from a file: what a generator, trained with `roadworthy gain train`, paints into the holes."""
+        path = Path(weights)
+        if not path.is_file():
+            raise WeightsError(
+                f"no GAIN at {path.absolute()}: train one with `roadworthy gain train PLAN --out {path}`"
+            )
+        try:
+            tensors = load_file(path)
+        except (SafetensorError, OSError, ValueError) as error:
+            raise WeightsError(f"{path} cannot be read ({error}): give a safetensors file of a GAIN") from error
+        try:
+            return cls.of(tensors).to(device)
+        except WeightsError as error:
+            raise WeightsError(f"{path}: {error}") from error
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> Self:
+        """From the tensors of a file: their shapes tell the sizes of the network; other tensors may stand beside."""
+        own = {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PREFIX)}
+        try:
+            generator = generator_of(own)
+        except (KeyError, RuntimeError, TypeError, IndexError) as error:
+            raise WeightsError(
+                f"these are no weights of a GAIN ({error}): `roadworthy gain train` makes some"
+            ) from error
+        if not all(torch.isfinite(tensor).all() for tensor in own.values()):
+            raise WeightsError("some weights of this GAIN are infinite or NaN: train it again with a lower lr")
+        return cls(generator)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What `of` takes."""
+        state = self.generator.state_dict()
+        return {f"{_PREFIX}{name}": tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same imputer, painting on `device`; filled images come back to where the images are."""
+        return type(self)(deepcopy(self.generator).to(device))
+
+    def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
+        images = batch.images
+        self._check_size(images)
+        noise = Noise.drawn(key, batch.ids, tuple(images.shape[1:]), 1.0)
+        gone = removed[:, None].to(images.device)
+        painted = self._painted(images, gone, noise.fields[noise.rows]).to(images.device)
+        return torch.where(gone, painted, images)
+
+    def _painted(self, images: Images, removed: Tensor, field: Tensor) -> Images:
+        """One image at a time: what a convolution sums up in which order may depend on the size of its batch."""
+        there = self.generator.mean.device
+        images, removed, field = (tensor.to(there).contiguous() for tensor in (images, removed, field))
+        with torch.no_grad():
+            rows = [slice(row, row + 1) for row in range(len(images))]
+            return torch.cat([self.generator(images[row], removed[row], field[row]) for row in rows])
+
+    def _check_size(self, images: Images) -> None:
+        trained, given = tuple(self.generator.mean.shape), tuple(images.shape[1:])
+        if trained != given:
+            raise ShapeError(
+                f"this GAIN was trained on images of (channels, height, width) {trained}, these are {given}: "
+                "train one on images like these with `roadworthy gain train`"
+            )

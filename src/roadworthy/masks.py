@@ -1,0 +1,50 @@
+"""Random masks, as ranks: scattered pixels, and blobs like those of smooth maps. Both depend on key and id alone."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from scipy.ndimage import gaussian_filter
+
+from roadworthy.keys import Key
+from roadworthy.removal import count
+from roadworthy.types import Ids, Ranks, Removed
+
+_BLOB = 0.1
+"""width of a blob, in shorter sides of the image"""
+
+
+class Masks(Protocol):
+    def __call__(self, ids: Ids, shape: tuple[int, int], key: Key) -> Ranks: ...
+
+
+def scattered(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
+    """Every pixel is as likely as any other to leave early."""
+    return _ranks(key.uniform(ids, (shape[0] * shape[1],)), shape)
+
+
+def blobs(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
+    """Neighbours leave together: the ranks of smooth noise."""
+    smooth = gaussian_filter(key.normal(ids, shape).numpy(), max(1.0, _BLOB * min(shape)), axes=(1, 2))
+    return _ranks(torch.from_numpy(smooth).flatten(1), shape)
+
+
+MASKS: Mapping[str, Masks] = {"scatter": scattered, "blobs": blobs}
+
+
+def at_random_shares(ranks: Ranks, ids: Ids, largest: float, key: Key) -> Removed:
+    """Of each image the first to leave, a random share of its pixels below `largest`."""
+    shares = key.fold("share").uniform(ids, (1,))[:, 0] * largest
+    counts = torch.tensor([count(float(share), ranks[0].numel()) for share in shares])
+    return ranks < counts[:, None, None]
+
+
+def of_either_kind(ids: Ids, shape: tuple[int, int], largest: float, key: Key) -> Removed:
+    """Scatter for one image, blobs for the next, by a coin per image; a random share below `largest`."""
+    heads = key.fold("kind").uniform(ids, (1, 1)) < 0.5
+    ranks = torch.where(heads, scattered(ids, shape, key.fold("scatter")), blobs(ids, shape, key.fold("blobs")))
+    return at_random_shares(ranks, ids, largest, key)
+
+
+def _ranks(field: torch.Tensor, shape: tuple[int, int]) -> Ranks:
+    return field.argsort(dim=1).argsort(dim=1).reshape(-1, *shape)

@@ -1,0 +1,47 @@
+"""Random masks of two kinds: exact, keyed by image, and as different as scatter and blobs."""
+
+import pytest
+import torch
+
+from roadworthy.keys import Key
+from roadworthy.masks import MASKS, blobs, of_either_kind, scattered
+from roadworthy.removal import removed_at
+
+IDS = torch.arange(50, 70)
+
+
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize("shape", [(16, 16), (5, 9), (1, 7), (1, 1)], ids=str)
+def test_ranks_are_a_permutation_that_depends_on_key_and_id_alone(kind, shape):
+    ranks = MASKS[kind](IDS, shape, Key(1))
+    assert torch.equal(ranks.flatten(1).sort(dim=1).values, torch.arange(shape[0] * shape[1]).expand(20, -1))
+    assert torch.equal(MASKS[kind](IDS[7:8], shape, Key(1))[0], ranks[7])
+    if ranks[0].numel() > 1:
+        assert not torch.equal(MASKS[kind](IDS, shape, Key(2)), ranks)
+
+
+def borders(removed):
+    """Pairs of side-by-side pixels of which one is gone."""
+    return int((removed[:, 1:] != removed[:, :-1]).sum() + (removed[:, :, 1:] != removed[:, :, :-1]).sum())
+
+
+def test_blobs_hang_together_and_scatter_does_not():
+    shape = (32, 32)
+    scatter, blob = (removed_at(kind(IDS, shape, Key(0)), 0.5) for kind in (scattered, blobs))
+    # Of 2 · 31 · 32 pairs, scatter cuts those with one end gone: 2 · ½ · ½ of them, on 20 images.
+    assert borders(scatter) == pytest.approx(20 * 2 * 31 * 32 / 2, rel=0.03)
+    assert borders(blob) < borders(scatter) / 3
+
+
+def test_each_image_loses_a_random_share_of_either_kind():
+    ids, shape = torch.arange(400), (16, 16)
+    removed = of_either_kind(ids, shape, 0.8, Key(0))
+    shares = removed.float().mean(dim=(1, 2))
+    assert shares.max() <= 205 / 256  # floor(.8 · 256 + ½) pixels
+    # Uniform in (0, .8): mean .4, and the mean of 400 has deviation .8/√12/20 = .012.
+    assert float(shares.mean()) == pytest.approx(0.4, abs=0.05)
+    half = [removed[row : row + 1] for row in range(400) if 0.3 < shares[row] < 0.7]
+    cut = torch.tensor([borders(one) for one in half])
+    # Scatter at those shares cuts at least 2 · .3 · .7 · 480 = 201 pairs on average, blobs some dozens.
+    assert 0.35 < float((cut > 150).float().mean()) < 0.65
+    assert torch.equal(of_either_kind(ids[3:9], shape, 0.8, Key(0)), removed[3:9])
