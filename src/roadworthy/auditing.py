@@ -22,16 +22,15 @@ from roadworthy.geometry import Geometry, Refill, geometry_of
 from roadworthy.items import Fingerprints, Item, imputer_spec, map_items
 from roadworthy.keys import Key
 from roadworthy.leakage import FOLDS, READERS, read_masks
+from roadworthy.masks import MASKS, random_removal
 from roadworthy.orders import most_relevant_first
 from roadworthy.parts import part
 from roadworthy.plan import Plan
 from roadworthy.recovery import (
     LEARNED,
-    PATTERNS,
     RECIPE,
     TESTED,
     WIDTH,
-    pattern_removed,
     predictor,
     recover,
     rows_apart,
@@ -198,12 +197,12 @@ def recovered_patterns(
     network: torch.nn.Module, name: str, imputer: Imputer, tested: Batch, fractions: Sequence[float], key: Key
 ) -> Iterator[tuple[Hole, Recovered]]:
     for hole in pattern_holes(name, fractions):
-        removed = pattern_removed(hole.masks, tested, hole.fraction, key.fold("predictor", "test"))
+        removed = random_removal(tested, hole.masks, hole.fraction, key.fold("predictor", "test"))
         yield hole, recover(network, imputer, tested, removed, key)
 
 
 def pattern_holes(imputer: str, fractions: Sequence[float]) -> list[Hole]:
-    return [Hole(imputer, pattern, "", fraction) for pattern, fraction in product(PATTERNS, fractions)]
+    return [Hole(imputer, pattern, "", fraction) for pattern, fraction in product(MASKS, fractions)]
 
 
 def method_holes(imputer: str, method: str, orders: Sequence[str], fractions: Sequence[float]) -> list[Hole]:

@@ -18,6 +18,7 @@ from roadworthy.comparison import Comparison
 from roadworthy.datasets.fetch import ARCHIVES, fetch
 from roadworthy.errors import RoadworthyError
 from roadworthy.gain_commands import gain
+from roadworthy.imputer_commands import imputers
 from roadworthy.lab import lab
 from roadworthy.parts import PARTS
 from roadworthy.progress import Advance, progress_bar
@@ -52,6 +53,7 @@ app.add_typer(gain, name="gain")
 app.add_typer(lab)
 app.add_typer(audits)
 app.add_typer(runs)
+app.add_typer(imputers, name="imputers")
 
 
 class DemoData(StrEnum):

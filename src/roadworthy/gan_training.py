@@ -41,9 +41,9 @@ class GainRecipe:
     `alpha` weighs the reconstruction of kept pixels against fooling the discriminator, which is told of a share `hint`
     of the pixels whether they were removed. Each image loses a random share of its pixels, up to `largest`, scattered
     or in blobs. `schedule` "cosine" lets `lr` fall to 0 over the epochs, so that a short training comes to rest; the
-    paper's is "constant". `width` is that of the first layer, `blocks` the number of residual blocks, `noise` the deviation of
-    what the generator sees in the holes. A share `validation` of the images is held out: the weights of the epoch
-    with the lowest imputation MSE on them are taken.
+    paper's is "constant". `width` is that of the first layer, `blocks` the number of residual blocks, `noise` the
+    deviation of what the generator sees in the holes. A share `validation` of the images is held out: the weights of
+    the epoch with the lowest imputation MSE on them are taken.
     """
 
     epochs: int = 100

@@ -7,8 +7,8 @@ import torch
 from scipy.ndimage import gaussian_filter
 
 from roadworthy.keys import Key
-from roadworthy.removal import count
-from roadworthy.types import Ids, Ranks, Removed
+from roadworthy.removal import count, removed_at
+from roadworthy.types import Batch, Ids, Ranks, Removed
 
 _BLOB = 0.1
 """width of a blob, in shorter sides of the image"""
@@ -30,6 +30,12 @@ def blobs(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
 
 
 MASKS: Mapping[str, Masks] = {"scatter": scattered, "blobs": blobs}
+
+
+def random_removal(batch: Batch, masks: str, fraction: float, key: Key) -> Removed:
+    """Exactly the asked share of each image, scattered or in blobs."""
+    height, width = batch.images.shape[-2:]
+    return removed_at(MASKS[masks](batch.ids, (height, width), key.fold(masks)), fraction)
 
 
 def at_random_shares(ranks: Ranks, ids: Ids, largest: float, key: Key) -> Removed:

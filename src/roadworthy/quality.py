@@ -7,8 +7,7 @@ from typing import NamedTuple
 import torch
 
 from roadworthy.keys import Key
-from roadworthy.masks import MASKS
-from roadworthy.removal import removed_at
+from roadworthy.masks import MASKS, random_removal
 from roadworthy.types import Batch, Dataset, Images, Imputer, Removed
 
 
@@ -37,18 +36,12 @@ def imputation_quality(
             for name, imputer in imputers.items():
                 total, seconds = 0.0, 0.0
                 for one in data.batches(batch):
-                    removed = random_removal(one, masks, fraction, key)
+                    removed = random_removal(one, masks, fraction, key.fold("quality"))
                     started = time.perf_counter()
                     filled = imputer(one, removed, key)
                     seconds += time.perf_counter() - started
                     total += float(imputation_mse(filled, one.images, removed).sum())
                 yield Quality(name, masks, fraction, total / len(data), seconds / len(data), len(data))
-
-
-def random_removal(batch: Batch, masks: str, fraction: float, key: Key) -> Removed:
-    """Exactly the asked share of each image, scattered or in blobs."""
-    height, width = batch.images.shape[-2:]
-    return removed_at(MASKS[masks](batch.ids, (height, width), key.fold("quality", masks)), fraction)
 
 
 def imputation_mse(filled: Images, images: Images, removed: Removed) -> Images:
@@ -65,7 +58,7 @@ def picture_strip(
     key: Key = Key(0),  # noqa: B008  a frozen value
 ) -> Images:
     """`(c, h', w')` in [0, 1]: a column per image; rows are the image, the image with black holes, and each fill."""
-    removed = random_removal(batch, masks, fraction, key)
+    removed = random_removal(batch, masks, fraction, key.fold("quality"))
     holes = torch.where(removed[:, None], 0.0, batch.images)
     rows = [batch.images, holes, *(imputer(batch, removed, key) for imputer in imputers.values())]
     return torch.cat([torch.cat(list(row), dim=2) for row in rows], dim=1).clamp(0, 1)

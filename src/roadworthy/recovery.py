@@ -5,48 +5,34 @@ convolutional layers, says for each pixel whether it was filled. It learns from 
 all shares, and is tested on images that it never saw, with such masks and with those of the methods.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from roadworthy.errors import InputError
 from roadworthy.keys import Key
-from roadworthy.orders import most_relevant_first
-from roadworthy.removal import count, removed_at
+from roadworthy.masks import of_either_kind, random_removal
 from roadworthy.training import EpochRecord, Recipe, fit
-from roadworthy.types import Batch, Ids, Images, Imputer, Recovered, Removed, Scores
+from roadworthy.types import Batch, Images, Imputer, Recovered, Removed
 
 RECIPE = Recipe(epochs=8, batch_size=16, lr=1e-2, schedule="cosine", select="last")
 WIDTH = 32
 LEARNED, TESTED = 2**20, 2**18
 """pixels that are learned from in an epoch, and tested on: 1,024 and 256 images of 32×32"""
+LARGEST = 0.95
+"""share that is removed of an image that is learned from, at most"""
 _LEAST = 32
 """images, however large they are"""
 _ROUNDS = 8
 """how often few or small images come in one epoch"""
 
 Size = tuple[int, int]
-
-
-def scatter(ids: Ids, size: Size, key: Key) -> Scores:
-    """Pixels leave one by one, anywhere."""
-    return key.fold("scatter").uniform(ids, size)
-
-
-def blobs(ids: Ids, size: Size, key: Key) -> Scores:
-    """Pixels leave in patches: noise, smoothed over a tenth of the image."""
-    noise = key.fold("blobs").normal(ids, size).numpy()
-    return torch.from_numpy(gaussian_filter(noise, max(1.0, min(size) / 10), axes=(1, 2), mode="nearest"))
-
-
-PATTERNS: Mapping[str, Callable[[Ids, Size, Key], Scores]] = {"scatter": scatter, "blobs": blobs}
 
 
 def predictor(channels: int) -> nn.Sequential:
@@ -84,34 +70,18 @@ def train_predictor(
     """One predictor for all shares; each image gets a new mask whenever it comes."""
     with key.fold("init").torch_rng():
         network = predictor(batch.images.shape[1])
+    size = (batch.images.shape[-2], batch.images.shape[-1])
     rounds = min(_ROUNDS, max(1, LEARNED // (len(batch) * batch.images[0, 0].numel())))
 
     def batches(epoch: int) -> Iterator[tuple[Images, Tensor]]:
         for now in (key.fold("epoch", epoch, "round", number) for number in range(rounds)):
             order = torch.from_numpy(now.fold("shuffle").permutation(0, len(batch)))
             for rows in torch.split(order, RECIPE.batch_size):
-                removed = random_removed(batch[rows], now)
+                removed = of_either_kind(batch.ids[rows], size, LARGEST, now)
                 yield imputer(batch[rows], removed, now), removed[:, None].float()
 
     fit(network, batches, RECIPE, key=key, loss=binary_cross_entropy_with_logits, on_epoch=on_epoch)
     return network.eval()
-
-
-def random_removed(batch: Batch, key: Key) -> Removed:
-    """Per image a pattern and a share between 5 and 95 %, by key and id."""
-    size = (batch.images.shape[-2], batch.images.shape[-1])
-    patterns = [make(batch.ids, size, key) for make in PATTERNS.values()]
-    which = (key.fold("pattern").uniform(batch.ids, (1, 1)) * len(patterns)).long()
-    scores = torch.stack(patterns).gather(0, which.expand(-1, *size)[None])[0]
-    shares = 0.05 + 0.9 * key.fold("share").uniform(batch.ids, (1,))[:, 0]
-    counts = torch.tensor([count(float(share), size[0] * size[1]) for share in shares])
-    return most_relevant_first(scores, batch.ids, key) < counts[:, None, None]
-
-
-def pattern_removed(pattern: str, batch: Batch, fraction: float, key: Key) -> Removed:
-    """Random masks of exactly this share, to test on."""
-    size = (batch.images.shape[-2], batch.images.shape[-1])
-    return removed_at(most_relevant_first(PATTERNS[pattern](batch.ids, size, key), batch.ids, key), fraction)
 
 
 def recover(network: nn.Module, imputer: Imputer, batch: Batch, removed: Removed, key: Key) -> Recovered:
@@ -130,7 +100,7 @@ def recover(network: nn.Module, imputer: Imputer, batch: Batch, removed: Removed
 def fills_constantly(imputer: Imputer, batch: Batch, key: Key, images: int = 8) -> bool:
     """Whether each image gets one colour in all its holes: seen on a few images, half removed."""
     few = batch[:images]
-    removed = pattern_removed("scatter", few, 0.5, key)
+    removed = random_removal(few, "scatter", 0.5, key)
     filled = imputer(few, removed, key)
     return bool((_trivial(filled, removed) | ~removed).all())
 

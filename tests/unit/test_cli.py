@@ -30,7 +30,7 @@ def test_every_part_has_one_line_about_it():
     "words",
     [
         *[("demo",), ("parts",), ("data", "get"), ("plan", "check"), ("run",), ("status",), ("export",), ("merge",)],
-        *[("figures",), ("compare-runs",), ("audit",), ("report",)],
+        *[("figures",), ("compare-runs",), ("audit",), ("report",), ("imputers", "compare")],
     ],
 )
 def test_every_command_has_help_with_an_example(words):

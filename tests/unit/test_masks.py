@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from roadworthy.keys import Key
-from roadworthy.masks import MASKS, blobs, of_either_kind, scattered
+from roadworthy.masks import MASKS, blobs, of_either_kind, random_removal, scattered
 from roadworthy.removal import removed_at
+from roadworthy.types import Batch
 
 IDS = torch.arange(50, 70)
 
@@ -45,3 +46,9 @@ def test_each_image_loses_a_random_share_of_either_kind():
     # Scatter at those shares cuts at least 2 · .3 · .7 · 480 = 201 pairs on average, blobs some dozens.
     assert 0.35 < float((cut > 150).float().mean()) < 0.65
     assert torch.equal(of_either_kind(ids[3:9], shape, 0.8, Key(0)), removed[3:9])
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_a_random_removal_has_exactly_the_asked_share(kind):
+    batch = Batch(IDS, torch.zeros(20, 1, 16, 16), torch.zeros(20).long())
+    assert random_removal(batch, kind, 0.3, Key(0)).flatten(1).sum(dim=1).tolist() == [77] * 20  # floor(.3 · 256 + ½)

@@ -7,7 +7,8 @@ import worlds
 from roadworthy.datasets import Arrays
 from roadworthy.imputers import Constant, NoisyLinear
 from roadworthy.keys import Key
-from roadworthy.quality import imputation_mse, imputation_quality, picture_strip, random_removal
+from roadworthy.masks import random_removal
+from roadworthy.quality import imputation_mse, imputation_quality, picture_strip
 
 
 def test_the_mse_of_a_constant_fill_on_grey_images_is_the_squared_difference():
@@ -44,7 +45,7 @@ def test_a_strip_has_the_images_their_holes_and_each_fill_below_each_other():
     strip = picture_strip({"white": Constant(1.5), "black": Constant(0.0)}, batch, "blobs", 0.3)
     assert strip.shape == (3, 4 * 12, 4 * 12)  # image, holes, two fills; four images
     second = (slice(None), slice(12, 24))  # the column of the second image
-    removed = random_removal(batch, "blobs", 0.3, Key(0))[1]
+    removed = random_removal(batch, "blobs", 0.3, Key(0).fold("quality"))[1]
     image, holes, white, black = (strip[:, row * 12 : row * 12 + 12][second[0], :, second[1]] for row in range(4))
     assert torch.equal(image, batch.images[1])
     assert torch.equal(holes, black)

@@ -8,13 +8,11 @@ import worlds
 from roadworthy.errors import InputError
 from roadworthy.imputers import Blur, Constant, DatasetMean, ImageMean, NoisyLinear
 from roadworthy.keys import Key
+from roadworthy.masks import MASKS, random_removal
 from roadworthy.recovery import (
-    PATTERNS,
     _auc,
     _trivial,
     fills_constantly,
-    pattern_removed,
-    random_removed,
     recover,
     rows_apart,
     train_predictor,
@@ -39,12 +37,12 @@ def told():
     for name, imputer in (("fixed", Constant(0.9)), ("linear", NoisyLinear())):
         network = train_predictor(imputer, planes(128), Key(0))
         test = planes(64, start=1000)
-        for pattern in PATTERNS:
-            found[name, pattern] = recover(network, imputer, test, pattern_removed(pattern, test, 0.5, Key(1)), Key(0))
+        for pattern in MASKS:
+            found[name, pattern] = recover(network, imputer, test, random_removal(test, pattern, 0.5, Key(1)), Key(0))
     return found
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", MASKS)
 def test_a_fixed_colour_is_told_and_a_fill_like_the_image_is_not(told, pattern):
     fixed, linear = told["fixed", pattern], told["linear", pattern]
     assert fixed.error.mean() < 0.03
@@ -69,9 +67,7 @@ def test_only_fills_of_one_colour_per_image_have_a_trivial_inverse():
     batch = planes(6)
     assert all(fills_constantly(one, batch, Key(0)) for one in (Constant(0.3), DatasetMean((0.4,)), ImageMean()))
     assert not any(fills_constantly(one, batch, Key(0)) for one in (NoisyLinear(), NoisyLinear(noise=0), Blur()))
-    found = recover(
-        torch.nn.Conv2d(1, 1, 1), NoisyLinear(), batch, pattern_removed("blobs", batch, 0.5, Key(0)), Key(0)
-    )
+    found = recover(torch.nn.Conv2d(1, 1, 1), NoisyLinear(), batch, random_removal(batch, "blobs", 0.5, Key(0)), Key(0))
     assert np.isnan(found.inverse).all()
 
 
@@ -87,25 +83,6 @@ def test_the_auc_counts_pairs_of_a_filled_and_a_kept_pixel():
     for row, auc in enumerate(_auc(logits, removed)):
         pairs = [(a > b) + (a == b) / 2 for a in logits[row][removed[row]] for b in logits[row][~removed[row]]]
         assert auc == pytest.approx(np.mean(pairs))
-
-
-def test_training_masks_have_shares_of_all_sizes_and_both_patterns_and_belong_to_their_image():
-    batch = planes(200)
-    removed = random_removed(batch, Key(0))
-    shares = removed.flatten(1).double().mean(dim=1)
-    assert 0.04 < shares.min() < 0.15
-    assert 0.85 < shares.max() < 0.96
-    # Of two neighbours in a scattered mask of share s, 2s(1 − s) differ; in a blob far fewer.
-    torn = (removed[:, 1:] != removed[:, :-1]).double().mean(dim=(1, 2)) / (2 * shares * (1 - shares))
-    assert 60 < (torn > 0.7).sum() < 140
-    few = torch.tensor([7, 3])
-    assert torch.equal(random_removed(batch[few], Key(0)), removed[few])
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_test_masks_have_exactly_the_asked_share(pattern):
-    removed = pattern_removed(pattern, planes(5), 0.3, Key(0))
-    assert removed.flatten(1).sum(dim=1).tolist() == [77] * 5  # floor(.3 · 256 + ½)
 
 
 def test_images_that_are_learned_from_are_not_tested_and_large_images_are_fewer():
