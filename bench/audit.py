@@ -18,8 +18,8 @@ from roadworthy.errors import DataError
 from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.inspection import Material, Scratch, inspect
 from roadworthy.keys import Key
+from roadworthy.masks import blobs
 from roadworthy.orders import least_relevant_first, most_relevant_first
-from roadworthy.recovery import blobs
 
 
 def images(root: str, count: int):
@@ -27,6 +27,10 @@ def images(root: str, count: int):
         return first(CIFAR10(root), count)
     except DataError:
         return Arrays(Key(0).uniform(range(count), (3, 32, 32)), torch.arange(count) % 10)
+
+
+def maps(ids, key):
+    return blobs(ids, (32, 32), key).float()
 
 
 def main() -> None:
@@ -40,7 +44,7 @@ def main() -> None:
     material = Material(
         data,
         labels,
-        {f"method {number}": partial(blobs, data.ids, (32, 32), Key(number)) for number in range(options.methods)},
+        {f"method {number}": partial(maps, data.ids, Key(number)) for number in range(options.methods)},
         {"morf": most_relevant_first, "lerf": least_relevant_first},
         {"fixed": DatasetMean.of(data), "linear": NoisyLinear()},
         0,
