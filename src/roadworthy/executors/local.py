@@ -79,7 +79,8 @@ def _drain(
     while True:
         while len(running) < jobs + 1 and (task := again.pop() if again else next(source, None)) is not None:
             again.append(task)  # until a worker has it: submitting to a broken pool raises
-            running[pool.submit(attempt, task)] = again.pop()
+            future = pool.submit(attempt, task)
+            running[future] = again.pop()
         if not running:
             return True
         for future in wait(running, return_when=FIRST_COMPLETED).done:
