@@ -31,6 +31,9 @@ def imputation_quality(
     batch: int = 64,
 ) -> Iterator[Quality]:
     """Every imputer on the same images with the same masks of both kinds, a row for each fraction."""
+    one = next(data.batches(1))
+    for imputer in imputers.values():
+        imputer(one, random_removal(one, "scatter", 0.5, key), key)  # the first call may compile
     for masks in MASKS:
         for fraction in fractions:
             for name, imputer in imputers.items():
