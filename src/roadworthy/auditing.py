@@ -45,6 +45,18 @@ Arrays = Mapping[str, NDArray[Any]]
 FRACTIONS = (0.1, 0.5, 0.9)
 
 
+def usual_fractions(judged: Sequence[float]) -> tuple[float, ...]:
+    """10, 50 and 90 % where these were judged; else the least, the middle and the largest share that were.
+
+    >>> usual_fractions((0, 0.1, 0.3, 0.5, 0.9)), usual_fractions((0, 0.2, 0.5, 0.8)), usual_fractions((0, 0.4))
+    ((0.1, 0.5, 0.9), (0.2, 0.5, 0.8), (0.4,))
+    """
+    there = [fraction for fraction in judged if 0 < fraction < 1]
+    if not there or set(FRACTIONS) <= set(there):
+        return FRACTIONS
+    return tuple(dict.fromkeys((there[0], there[len(there) // 2], there[-1])))
+
+
 @dataclass(frozen=True)
 class Settings:
     """Shares of removed pixels to look at, and who reads masks: "small" or the paper's "resnet18"."""

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from roadworthy.auditing import FRACTIONS, Settings
+from roadworthy.auditing import Settings, usual_fractions
 from roadworthy.auditor import AuditWork, audit, audit_tables, pending_audit, write_tables
 from roadworthy.errors import InputError, StoreError
 from roadworthy.executors.local import Local
@@ -22,7 +22,6 @@ from roadworthy.lab import keep_plan, kept_plan
 from roadworthy.leakage import READERS
 from roadworthy.plan import Plan, read_plan
 from roadworthy.progress import Advance, progress_bar
-from roadworthy.report.tables import short_audit
 from roadworthy.store import Store
 
 console = Console()
@@ -37,20 +36,24 @@ def audit_plan(
     target: Annotated[Path, typer.Argument(help="A plan, or a store with its plan.", show_default=False)],
     store: Annotated[Path | None, typer.Option(help="Folder for results, where a plan is given.")] = None,
     fraction: Annotated[
-        list[float] | None, typer.Option(help="Shares of removed pixels to look at; 0.1, 0.5 and 0.9 if not given.")
+        list[float] | None,
+        typer.Option(
+            help="Shares of removed pixels to look at; if not given, 0.1, 0.5 and 0.9, or three of the plan's."
+        ),
     ] = None,
     reader: Annotated[ReaderName, typer.Option(help="Who reads the masks; resnet18 is the paper's.")] = _SMALL,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0 means as many as cores and threads allow.")] = 0,
 ) -> None:
     """Do the holes give the class away? Measure what the masks tell, and whether the fill shows them.
 
-    Does what is missing, maps included, into the store; tables are printed and written beside the results as CSV.
+    Does what is missing, maps included, into the store. Verdicts are printed; all tables are written beside the results
+    as CSV, in place of those of an audit before.
 
     Example: `roadworthy audit plans/cifar10.toml --store runs/cifar10`
     """
-    settings = Settings(tuple(fraction or FRACTIONS), reader.value)
     folder = store or target
     plan, prints = _plan_of(target, store)
+    settings = Settings(tuple(fraction or usual_fractions(plan.fractions)), reader.value)
     if prints is None or pending_audit(plan, Store(folder), settings, prints).missing:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         workers = jobs or max(1, (os.cpu_count() or 1) // plan.threads)
@@ -69,6 +72,8 @@ def audit_plan(
 
 def _plan_of(target: Path, store: Path | None) -> tuple[Plan, Fingerprints | None]:
     """A plan; of a store its own, looking for the data where the run that filled it did."""
+    if not target.exists():
+        raise InputError(f"{target} does not exist: give a plan, as in plans/, or a store that `roadworthy run` filled")
     if not target.is_dir():
         if store is None:
             raise InputError(f"{target} is a plan: say where its results are, as in --store runs/{target.stem}")
@@ -97,19 +102,16 @@ def _audit_shown(plan: Plan, path: Path | None, store: Store, settings: Settings
 
 
 def _show(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    titles = {
-        "masks": "What the masks alone tell of the class",
-        "recovery": "Can it be told which pixels were filled?",
-        "geometry": "How much does the linear fill bring back by the holes' shape alone?",
-        "verdicts": "Verdicts",
-        "leads": "How much of each lead is geometry?",
-    }
-    for name, rows in tables.items():
-        table = Table(title=titles.get(name, name), title_justify="left", title_style="bold")
-        short = short_audit(name, rows)
-        for column in short.columns:
-            table.add_column(str(column), no_wrap=column != "why")
-        for row in short.itertuples(index=False):
+    titles = {"verdicts": "Verdicts", "leads": "How much of each lead is geometry?"}
+    for name, title in titles.items():
+        rows = tables.get(name, pd.DataFrame())
+        if rows.empty:
+            continue
+        table = Table(title=title, title_justify="left", title_style="bold", show_header=name == "verdicts")
+        shown = rows[["text"]] if name == "leads" else rows.drop(columns="leak")
+        for column in shown.columns:
+            table.add_column(str(column), no_wrap=column in ("method", "order", "imputer"))
+        for row in shown.itertuples(index=False):
             table.add_row(*(escape(str(cell)) for cell in row))
         console.print(table)
     write_tables(tables, folder)

@@ -90,7 +90,7 @@ class Comparison:
         return statistics.per_image(self.verdicts)
 
     def audit(
-        self, fractions: Sequence[float] = auditing.FRACTIONS, reader: str = "small", progress: bool = True
+        self, fractions: Sequence[float] | None = None, reader: str = "small", progress: bool = True
     ) -> pd.DataFrame:
         """Does the benchmark itself cheat? A verdict per method, order and imputer: leak-free, leaks a little, leaks.
 
@@ -100,14 +100,18 @@ class Comparison:
         return self.audit_tables(fractions, reader, progress)["verdicts"].copy()
 
     def audit_tables(
-        self, fractions: Sequence[float] = auditing.FRACTIONS, reader: str = "small", progress: bool = True
+        self, fractions: Sequence[float] | None = None, reader: str = "small", progress: bool = True
     ) -> dict[str, pd.DataFrame]:
-        """Tables by name: masks, recovery, geometry, leads, verdicts; computed once."""
+        """Tables by name: masks, recovery, geometry, leads, verdicts; computed once.
+
+        `fractions`: 10, 50 and 90 %, or three of those that were judged if these were not.
+        """
         if self.material is None:
             raise InputError(
                 "this comparison holds no maps to audit: compare again, or run `roadworthy audit` on a plan"
             )
-        settings = auditing.Settings(tuple(fractions), reader)
+        judged = sorted({dot.fraction for dot in self.verdicts})
+        settings = auditing.Settings(tuple(fractions or auditing.usual_fractions(judged)), reader)
         if settings not in self._audits:
             tables = inspect(self.material, settings, progress)
             leads = statistics.linear_leads(self.curves(), tables["geometry"], self._chance)

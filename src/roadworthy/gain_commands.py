@@ -28,7 +28,8 @@ console = Console()
 gain = typer.Typer(no_args_is_help=True, help="GAIN, the generative imputer.")
 
 PlanPath = Annotated[
-    Path, typer.Argument(help="A plan with [train] and [gain], as plans/gain-cifar10.toml.", show_default=False)
+    Path,
+    typer.Argument(help="A whole plan with [train] and [gain] too, as plans/gain-cifar10.toml.", show_default=False),
 ]
 Epochs = Annotated[int | None, typer.Option(min=1, help="Instead of the plan's.", show_default=False)]
 
@@ -61,8 +62,8 @@ def train(
     _write_table(curve, out.with_suffix(".curve.csv"))
     best = trained.records[trained.epoch]
     console.print(
-        f"{out}: epoch {best.epoch} of {len(curve)}; held-out train images: imputation MSE {best.imputation:.5f} "
-        f"(removed pixels), reconstruction error {best.reconstruction:.5f} (kept pixels)",
+        f"{out}: the weights of epoch {best.epoch + 1} of {len(curve)}; held-out train images: imputation MSE "
+        f"{best.imputation:.5f} (removed pixels), reconstruction error {best.reconstruction:.5f} (kept pixels)",
         markup=False,
         highlight=False,
     )

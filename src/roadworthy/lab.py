@@ -162,8 +162,10 @@ def status(folder: StorePath) -> None:
     if left.missing and durations:
         seconds = sum(durations.values()) / len(durations) * left.missing
         console.print(f"about {_span(seconds)} of computing left", highlight=False)
-    for row in runner.runtimes(left, store):
-        text = f"{row.judge} · {row.imputer}: {row.seconds:.2f} s per curve ({row.relative:.0%})"
+    rows = runner.runtimes(left, store)
+    base = next((f"{row.judge} · {row.imputer}" for row in rows if row.relative == 1), "")
+    for row in rows:
+        text = f"{row.judge} · {row.imputer}: {row.seconds:.2f} s per curve ({row.relative:.0%} of the cost of {base})"
         console.print(text, markup=False, highlight=False)
     for failure in failures.values():
         console.print(f"failed: {failure['label']}\n{failure['traceback']}", markup=False, highlight=False)

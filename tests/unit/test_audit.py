@@ -84,6 +84,20 @@ def test_masks_that_are_not_clearly_above_chance_leak_nothing_however_well_they_
     assert "not clearly more" in row["why"]
 
 
+def test_too_few_images_to_exclude_a_leak_are_said():
+    def why(right, images):
+        masks = statistics.mask_table({("m", 0.5): reading(right, images)}, ("morf",), (0.5,))
+        holes = {Hole("fill", "m", "morf", 0.5): filled(0.0)}
+        row = statistics.verdict_table(masks, statistics.recovery_table(holes)).iloc[0]
+        return row["verdict"], row["why"]
+
+    # 11 of 20: Wilson reaches to 74 %, and 1 − H₂(.74) = .18. 5,050 of 10,000: to 51.5 %, .0006 of a bit.
+    verdict, text = why(11, 20)
+    assert verdict == "leak-free"
+    assert text.endswith("not clearly more; up to 18% of the class is not excluded: take more images")
+    assert "excluded" not in why(5050, 10_000)[1]
+
+
 def test_the_better_of_predictor_and_trivial_inverse_counts():
     assert verdicts(right=900, error=0.5, inverse=0.0)["verdict"] == "leaks"
 

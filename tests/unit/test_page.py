@@ -21,6 +21,7 @@ from roadworthy.report.findings import Findings
 from roadworthy.report.page import page
 from roadworthy.report.palette import colours
 from roadworthy.report.strips import Picture, data_url
+from roadworthy.report.tables import standings
 from roadworthy.types import Dot, Verdict
 from verdicts import BAD, GOOD, endurance_study, study
 
@@ -239,3 +240,13 @@ def test_the_verdict_says_who_comes_first_how_sure_and_what_speaks_against_it():
     assert headline(beaten).endswith("It does not clearly beat the control random: do not trust it yet.")
     split = clear | endurance_study(imputer="fixed", good=(0.5, 0.55), bad=(0.2, 0.8), random=(0.6, 0.4))
     assert headline(split).endswith("yet in 1 of 2 settings another comes first: bad.")
+    assert headline(split).startswith("Filled by linear: good comes first on 400 images")  # the other fill disagrees
+
+
+def test_the_ranking_of_the_verdicts_setting_comes_first():
+    clear = endurance_study(good=(0.2, 0.8), bad=(0.5, 0.55))
+    both = endurance_study(imputer="fixed", good=(0.5, 0.55), bad=(0.2, 0.8)) | clear
+    table = statistics.ranking(both, ())
+    assert table["imputer"].iloc[0] == "fixed"  # as they were judged
+    shown = [one.title for one in standings(table, {"good": 0, "bad": 1}, None)]
+    assert shown == ["Filled by linear, judged by fixed-model", "Filled by fixed, judged by fixed-model"]

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from roadworthy.statistics import main_block
+
 _GAP = "–"
 
 
@@ -85,35 +87,6 @@ def _signed(value: float) -> str:
     return _GAP if np.isnan(value) else f"{value:+.2f}"
 
 
-def short_audit(name: str, table: pd.DataFrame) -> pd.DataFrame:
-    """A table of the leakage audit (masks, recovery, verdicts), narrow enough for a terminal; others as they are."""
-    if name == "masks":
-        kept = table[["method", "order", "fraction"]].copy()
-        kept["accuracy"] = [_share(*one) for one in zip(table["accuracy"], table["low"], table["high"], strict=True)]
-        kept["chance"] = table["chance"].map("{:.1%}".format)
-        kept["bits proven"] = table["bits"].map("{:.2f}".format) + " of " + table["class_bits"].map("{:.2f}".format)
-        kept["at most, if optimal"] = table["bits_if_optimal"].map("{:.2f}".format)
-        return kept
-    if name == "recovery":
-        kept = table[["imputer", "masks", "order", "fraction"]].copy()
-        kept["error"] = [_share(*one) for one in zip(table["error"], table["low"], table["high"], strict=True)]
-        kept["if guessed"] = table["guess"].map("{:.0%}".format)
-        kept["AUC"] = table["auc"].map("{:.2f}".format)
-        kept["trivial inverse"] = [_GAP if np.isnan(value) else f"{value:.1%}" for value in table["inverse"]]
-        return kept
-    if name == "geometry":
-        kept = table[["method", "order", "fraction"]].copy()
-        kept["gamma"] = [_score(*one) for one in zip(table["raw"], table["low"], table["high"], strict=True)]
-        return kept.assign(blur=table["blur"].map("{:.2f}".format))
-    if name == "leads":
-        return table[["text"]]
-    return table.drop(columns="leak", errors="ignore")
-
-
-def _share(value: float, low: float, high: float) -> str:
-    return f"{value:.1%} [{low:.1%}, {high:.1%}]"
-
-
 class Place(NamedTuple):
     """A row of the ranking on the page."""
 
@@ -140,10 +113,13 @@ class Standing(NamedTuple):
 
 
 def standings(ranking: pd.DataFrame, numbers: Mapping[str, int], leakage: pd.DataFrame | None) -> list[Standing]:
-    """One per judge and imputer; `leakage` is the audit's table of verdicts."""
+    """One per judge and imputer, that of the verdict first; `leakage` is the audit's table of verdicts."""
+    places = list(dict.fromkeys(zip(ranking["judge"], ranking["imputer"], strict=True)))
+    blocks = {place: ranking[(ranking["judge"] == place[0]) & (ranking["imputer"] == place[1])] for place in places}
+    main = main_block(ranking)
     return [
-        _standing(block, f"Filled by {imputer}, judged by {judge}", numbers, _leaks(leakage, str(imputer)))
-        for (judge, imputer), block in ranking.groupby(["judge", "imputer"], sort=False)
+        _standing(blocks[judge, imputer], f"Filled by {imputer}, judged by {judge}", numbers, _leaks(leakage, imputer))
+        for judge, imputer in sorted(blocks, key=lambda place: place != main)
     ]
 
 

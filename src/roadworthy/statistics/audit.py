@@ -132,11 +132,13 @@ def _verdict(rows: Sequence[Mapping[Any, Any]]) -> tuple[str, str, float]:
     verdict = "leak-free" if value < LITTLE else "leaks a little" if value < MUCH else "leaks"
     reading = f"masks alone tell the class in {worst['accuracy']:.0%} [{worst['low']:.0%}, {worst['high']:.0%}]"
     place = f"at {worst['fraction']:.0%} removed {reading}, chance is {worst['chance']:.0%}"
+    most = max(_largest_leak(row) for row in rows)
+    doubt = f"; up to {most:.0%} of the class is not excluded: take more images" if most >= MUCH > value else ""
     if worst["low"] <= worst["chance"]:
-        return verdict, f"{place}: not clearly more", value
+        return verdict, f"{place}: not clearly more{doubt}", value
     shown = f"the fill shows {recoverability(worst):.0%} of the mask"
     share = f"{worst['bits']:.2f} of {worst['class_bits']:.2f} bits" if worst["class_bits"] else "nothing"
-    return verdict, f"{place}: {share}; {shown}: {value:.1%} of the class comes through", value
+    return verdict, f"{place}: {share}; {shown}: {value:.1%} of the class comes through{doubt}", value
 
 
 def leak(row: Mapping[Any, Any]) -> float:
@@ -144,6 +146,11 @@ def leak(row: Mapping[Any, Any]) -> float:
     if row["low"] <= row["chance"] or not row["class_bits"]:
         return 0.0
     return float(row["bits"] / row["class_bits"] * recoverability(row))
+
+
+def _largest_leak(row: Mapping[Any, Any]) -> float:
+    """What the upper end of the accuracy's interval would prove."""
+    return float(row["bits_high"] / row["class_bits"] * recoverability(row)) if row["class_bits"] else 0.0
 
 
 def recoverability(row: Mapping[Any, Any]) -> float:

@@ -47,15 +47,24 @@ def headline(ranking: pd.DataFrame, pairs: pd.DataFrame, level: float = 0.95) ->
     best, met = asked["method"].iloc[0], pairs[(pairs["judge"] == judge) & (pairs["imputer"] == imputer)]
     won = set(met.loc[(met["method_a"] == best) & (met["low"] > 0), "method_b"])
     rivals = [name for name in asked["method"] if name != best and name not in won]
-    first = f"{best} comes first on {asked['images'].iloc[0]:,} images"
+    count = f"{asked['images'].iloc[0]:,} images"
+    first = f"{_place(ranking, judge, imputer)}{best} comes first on {count}"
     if len(asked) == 1:
-        first = f"{best} is the only method judged on {asked['images'].iloc[0]:,} images"
+        first = f"{best} is the only method judged on {count}"
     elif rivals:
         first += f", but not clearly ahead of {_listed(rivals)}"
     else:
         first += f", clearly ahead of every other method ({level:.0%} sure of all pairs at once)"
     controls = [name for name in block.loc[block["control"], "method"] if not name.endswith((" blurred", " inverted"))]
     return f"{first}. {_support(best, [name for name in controls if name not in won], controls, ranking)}"
+
+
+def _place(ranking: pd.DataFrame, judge: str, imputer: str) -> str:
+    """Which setting is spoken of, where there are several."""
+    parts = [f"filled by {imputer}"] if ranking["imputer"].nunique() > 1 else []
+    parts += [f"judged by {judge}"] if ranking["judge"].nunique() > 1 else []
+    text = ", ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}: " if text else ""
 
 
 def _support(best: str, unbeaten: Sequence[str], controls: Sequence[str], ranking: pd.DataFrame) -> str:
@@ -67,8 +76,11 @@ def _support(best: str, unbeaten: Sequence[str], controls: Sequence[str], rankin
     beats = "It clearly beats every control" if controls else "No control was judged beside it"
     if others:
         count = int((firsts != best).sum())
-        return f"{beats}, yet in {count} of {len(firsts)} settings another comes first: {_listed(sorted(others))}."
-    return f"{beats}, and it comes first in all {len(firsts)} settings." if len(firsts) > 1 else f"{beats}."
+        return (
+            f"{beats} there, yet in {count} of {len(firsts)} settings another comes first: {_listed(sorted(others))}."
+        )
+    every = "both settings" if len(firsts) == 2 else f"all {len(firsts)} settings"
+    return f"{beats} there, and it comes first in {every}." if len(firsts) > 1 else f"{beats}."
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
