@@ -264,9 +264,19 @@ def test_ray_on_two_nodes_gives_the_same_bytes_though_a_worker_is_killed(project
     process = subprocess.Popen(
         command("run", "plan.toml", "--store", "ray", "--executor", "ray", "--address", cluster), cwd=project
     )
-    wait_for(lambda: len(stamps(project / "ray")) >= 12 or process.poll() is not None)
-    workers = subprocess.run(["pgrep", "-f", "ray::attempt"], capture_output=True, text=True).stdout.split()
-    assert workers
-    os.kill(int(workers[0]), signal.SIGKILL)
-    assert process.wait(timeout=200) == 0
+    workers: list[str] = []
+
+    def at_work():
+        """Between two tasks a worker is called ray::IDLE."""
+        workers[:] = subprocess.run(["pgrep", "-f", "ray::attempt"], capture_output=True, text=True).stdout.split()
+        return workers
+
+    try:
+        wait_for(lambda: (len(stamps(project / "ray")) >= 12 and at_work()) or process.poll() is not None)
+        assert workers
+        os.kill(int(workers[0]), signal.SIGKILL)
+        assert process.wait(timeout=200) == 0
+    finally:
+        process.kill()
+        process.wait()
     assert contents(project, "ray") == unbroken
