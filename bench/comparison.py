@@ -85,8 +85,8 @@ def main() -> None:
     print(f"{torch.get_num_threads()} threads; solver {linear.NoisyLinear().solve.__module__}")
     print(f"{'model':12} {'maps':8} {'size':>5} {'forward ms':>10} {'fill ms':>9} {'share':>7} {'compare':>8}")
     for kind in ("scatter", "blobs"):
-        time_of("ResNet-20", cifar_resnet(), 256, 32, 64, kind, rounds=9)
-        time_of("ResNet-18", resnet18(), 16, 224, 16, kind, rounds=7)
+        time_of("ResNet-20", cifar_resnet(), 256, 32, 64, kind, rounds=5)
+        time_of("ResNet-18", resnet18(), 16, 224, 16, kind, rounds=4)
 
 
 if __name__ == "__main__":
