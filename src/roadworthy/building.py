@@ -15,14 +15,16 @@ from torch.nn.functional import cross_entropy
 
 from roadworthy.attributions import Blurred
 from roadworthy.datasets import first
+from roadworthy.datasets.streams import picked
 from roadworthy.errors import PlanError, RoadworthyError
 from roadworthy.evaluation import fastest_device
 from roadworthy.imputers import Gain
 from roadworthy.items import Fingerprints, fingerprint_data, fingerprint_model
+from roadworthy.keys import Key
 from roadworthy.models import load
 from roadworthy.models.loading import named
 from roadworthy.parts import PARTS, part
-from roadworthy.plan import LOCATIONS, Plan, Spec
+from roadworthy.plan import LOCATIONS, SIZES, Plan, Spec
 from roadworthy.schooling import Augment, readable
 from roadworthy.training import Loss
 from roadworthy.types import Attribution, Dataset, Imputer, Normalised
@@ -79,21 +81,35 @@ def fingerprints(plan: Plan) -> Fingerprints:
     return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model), train, imputers)
 
 
-def build_data(plan: Plan, key: Literal["data", "train"] = "data") -> Dataset:
-    options = {**_placed(plan.train or {} if key == "train" else plan.data, plan.folder)}
-    images = options.pop("images", None)
+def build_data(plan: Plan, key: Literal["data", "train", "training"] = "data") -> Dataset:
+    specs = {"data": plan.data, "train": plan.train, "training": plan.training and plan.training.data}
+    options = {**_placed(specs[key] or {}, plan.folder)}
+    images, sample = (options.pop(name, None) for name in SIZES)
     data: Dataset = _named(key, _make, "datasets", options)
+    if sample is not None:
+        rows = Key(0).fold("sample").permutation(0, len(data))[:sample]
+        return picked(data, sorted(rows.tolist()))
     return data if images is None else first(data, images)
 
 
 def build_model(plan: Plan) -> Normalised:
+    weights = plan.folder / plan.model.get("weights", "")
+    if plan.training is not None and not weights.exists():
+        raise PlanError(f"model.weights: there is no {weights} yet: make it with `roadworthy train` and this plan")
     return _build_model("model", plan.model, plan.folder)
 
 
 def build_network(plan: Plan) -> Normalised:
     """A fresh network to be trained from scratch: [recipe] model, or the architecture of [model]."""
-    spec = {key: value for key, value in (plan.network or plan.model).items() if key != "weights"}
-    return _build_model("recipe.model" if plan.network else "model", spec, plan.folder)
+    if plan.network is None:
+        return build_untrained(plan)
+    return _build_model("recipe.model", {key: v for key, v in plan.network.items() if key != "weights"}, plan.folder)
+
+
+def build_untrained(plan: Plan) -> Normalised:
+    """The architecture of [model], with fresh weights."""
+    spec = {key: value for key, value in plan.model.items() if key != "weights"}
+    return _build_model("model", spec, plan.folder)
 
 
 def _build_model(key: str, spec: Spec, folder: Path) -> Normalised:
@@ -111,13 +127,15 @@ def build_loss(plan: Plan) -> Loss:
         return _named("recipe.loss", named, plan.loss, "loss") if plan.loss else cross_entropy
 
 
-def build_augment(plan: Plan) -> Augment | None:
-    if not plan.augment:
+def build_augment(plan: Plan, name: str | None = None) -> Augment | None:
+    """The plan's own for retraining, or the one of that name."""
+    name = plan.augment if name is None else name
+    if not name:
         return None
-    if ":" not in plan.augment:
-        return part("augmentations", plan.augment).make()  # type: ignore[no-any-return]
+    if ":" not in name:
+        return part("augmentations", name).make()  # type: ignore[no-any-return]
     with _importable(plan.folder):
-        return _named("recipe.augment", named, plan.augment, "augment")  # type: ignore[no-any-return]
+        return _named("augment", named, name, "augment")  # type: ignore[no-any-return]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from roadworthy.errors import RoadworthyError
 from roadworthy.gain_commands import gain
 from roadworthy.imputer_commands import imputers
 from roadworthy.lab import lab
+from roadworthy.model_commands import models
 from roadworthy.parts import PARTS
 from roadworthy.progress import Advance, progress_bar
 from roadworthy.report.tables import short_ranking
@@ -50,6 +51,7 @@ app = typer.Typer(
 data = typer.Typer(no_args_is_help=True, help="Data sets on disk.")
 app.add_typer(data, name="data")
 app.add_typer(gain, name="gain")
+app.add_typer(models)
 app.add_typer(lab)
 app.add_typer(audits)
 app.add_typer(runs)

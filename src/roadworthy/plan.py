@@ -26,6 +26,9 @@ Spec = Mapping[str, Any]
 LOCATIONS = ("root", "weights", "path")
 """Options that say where something lies. What lies there is told by its fingerprint, so they belong to no id."""
 
+SIZES = ("images", "sample")
+"""How much of a data set: the first so many, or so many drawn at random by key (for sets that are sorted by class)."""
+
 CONTROLS = ("random", "edges", "centre")
 
 JUDGES = ("fixed-model", "retrained", "mask-tuned")
@@ -41,6 +44,15 @@ STRATEGIES: Mapping[str, tuple[Setting, ...]] = {
     "KAR": (("lerf", "fixed", "retrained"),),
 }
 """Settings that have a name in the literature."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the model that is explained was trained, for `roadworthy train`; its weights are what belongs to ids."""
+
+    recipe: Recipe
+    data: Spec
+    augment: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +81,7 @@ class Plan:
     """a part, or "package.module:function"; nothing if not given"""
     gain: GainRecipe | None = None
     """how a GAIN without weights is trained"""
+    training: Training | None = None
     map_seed: int = 0
     map_batch: int = 64
     batch: int = 64
@@ -152,6 +165,7 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
     "train": (),
     "recipe": ("name", "model", "loss", "augment", *(one.name for one in fields(Recipe))),
     "gain": tuple(one.name for one in fields(GainRecipe)),
+    "training": ("name", "data", "augment", *(one.name for one in fields(Recipe))),
     "run": ("map_seed", "map_batch", "batch", "threads"),
 }
 
@@ -181,7 +195,7 @@ def plan_from(tables: Mapping[str, Any], folder: Path = Path()) -> Plan:
     plan = Plan(data=data, model=model, methods=methods, folder=folder, **_strategic(options))
     if clash := set(plan.methods) & {*plan.controls, *(f"{name} blurred" for name in plan.blurred)}:
         raise PlanError(f"methods.{clash.pop()}: a control has that name; rename the method")
-    return _with_gain(_with_training(plan, tables), tables)
+    return replace(_with_gain(_with_training(plan, tables), tables), training=_training(data, tables))
 
 
 def _strategic(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,8 +223,8 @@ def _with_training(plan: Plan, tables: Mapping[str, Any]) -> Plan:
         return plan
     table = dict(_section(tables, "recipe"))
     network = table.pop("model", None)
-    loss, augment = (_function(key, table.pop(key, "")) for key in ("loss", "augment"))
-    recipe = _recipe(table)
+    loss, augment = (_function("recipe", key, table.pop(key, "")) for key in ("loss", "augment"))
+    recipe = _recipe("recipe", table)
     if recipe.select == "best-on-test" and "mask-tuned" in trained:
         raise PlanError("recipe.select = 'best-on-test': a mask-tuned model judges all dots, so it cannot be chosen so")
     return replace(
@@ -223,13 +237,23 @@ def _with_training(plan: Plan, tables: Mapping[str, Any]) -> Plan:
     )
 
 
-def _function(key: str, value: Any) -> str:
+def _function(section: str, key: str, value: Any) -> str:
     """One of the user's own, by "package.module:function", or an augmentation of ours."""
     if not isinstance(value, str):
-        raise PlanError(f'recipe.{key} = {value!r}: name a function, as in "mine:{key}"')
+        raise PlanError(f'{section}.{key} = {value!r}: name a function, as in "mine:{key}"')
     if key == "augment" and value and ":" not in value:
-        _names("recipe.augment", [value], tuple(PARTS["augmentations"]))
+        _names(f"{section}.augment", [value], tuple(PARTS["augmentations"]))
     return value
+
+
+def _training(data: Spec, tables: Mapping[str, Any]) -> Training | None:
+    if "training" not in tables:
+        return None
+    table = dict(_section(tables, "training"))
+    learned, augment = table.pop("data", {}), _function("training", "augment", table.pop("augment", ""))
+    if not isinstance(learned, dict):
+        raise PlanError(f"training.data = {learned!r}: write it as a table, [training.data]")
+    return Training(_recipe("training", table), _train(data, learned), augment)
 
 
 def _with_gain(plan: Plan, tables: Mapping[str, Any]) -> Plan:
@@ -255,20 +279,20 @@ def _train(data: Spec, table: Mapping[str, Any]) -> Spec:
     if "name" in table:
         return _data("train", table)
     has_splits = "split" in signature(part("datasets", data["name"]).make).parameters
-    base = {key: value for key, value in data.items() if key != "images"}
+    base = {key: value for key, value in data.items() if key not in SIZES}
     return _data("train", {**base, **({"split": "train"} if has_splits else {}), **table})
 
 
-def _recipe(table: Mapping[str, Any]) -> Recipe:
+def _recipe(section: str, table: Mapping[str, Any]) -> Recipe:
     """A named recipe with some of its fields changed, or all by its fields."""
     options: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     name = options.pop("name", None)
     if name is not None:
-        _names("recipe.name", [name], tuple(RECIPES))
+        _names(f"{section}.name", [name], tuple(RECIPES))
     try:
         return replace(RECIPES[name], **options) if name else Recipe(**options)
     except (RoadworthyError, TypeError) as error:
-        raise PlanError(f"recipe: {error}") from error
+        raise PlanError(f"{section}: {error}") from error
 
 
 def _section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -288,19 +312,21 @@ def _check_keys(prefix: str, table: Mapping[str, Any], known: Sequence[str]) -> 
 
 
 def _data(key: str, table: Mapping[str, Any]) -> Spec:
-    spec = _spec(key, "datasets", table, free=("images",))
-    if "images" in spec:
-        _whole(f"{key}.images", spec["images"])
+    spec = _spec(key, "datasets", table)
+    for count in (name for name in SIZES if name in spec):
+        _whole(f"{key}.{count}", spec[count], least=1)
+    if all(name in spec for name in SIZES):
+        raise PlanError(f"{key}: images takes the first so many, sample draws so many at random: give one of the two")
     return spec
 
 
 def _model(key: str, table: Mapping[str, Any]) -> Spec:
     if "factory" in table:
         return {**table, "name": "load"}
-    return _spec(key, "models", table, free=("weights", "mean", "std"))
+    return _spec(key, "models", table)
 
 
-def _spec(key: str, family: str, value: Any, free: Sequence[str] = ()) -> Spec:
+def _spec(key: str, family: str, value: Any) -> Spec:
     """A part by name, or a table with its name and options; the name is looked up now, the options when it is made."""
     spec = {"name": value} if isinstance(value, str) else value
     if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):

@@ -15,7 +15,7 @@ from roadworthy.auditing import AuditTask
 from roadworthy.building import build_imputers, built, fingerprints, trained_imputer
 from roadworthy.executors.local import OnDone
 from roadworthy.items import Fingerprints, Item, imputer_items, map_items, model_items, train_map_items, trial_items
-from roadworthy.plan import Plan
+from roadworthy.plan import SIZES, Plan
 from roadworthy.store import Store, verdict_arrays
 from roadworthy.types import Dataset, Dot, Imputer, Verdict
 from roadworthy.work import (
@@ -312,7 +312,8 @@ class Estimate(NamedTuple):
 
 def estimate(plan: Plan, images: int = 16) -> Estimate:
     """Time a few images through every group of maps and every imputer, and multiply."""
-    few = replace(plan, data={**plan.data, "images": images}, map_batch=images, batch=images)
+    data = {key: value for key, value in plan.data.items() if key not in SIZES}
+    few = replace(plan, data={**data, "images": images}, map_batch=images, batch=images)
     total = len(built(plan).data)
     share = total / len(built(few).data)
     done = [perform(MapTask(few, names)) for names in groups(few, list(few.maps))]

@@ -107,14 +107,14 @@ def _check_options(factory: Callable[..., Any], name: str, options: Mapping[str,
 
 
 def _fill(network: nn.Module, path: Path) -> None:
-    bare = _bare(network)
+    bare = bare(network)
     own = bare.state_dict()
     state = _unwrapped(_read(path), own)
     _check_fit(own, state, f"{path} does not fit {type(bare).__name__}")
     bare.load_state_dict(state, strict=False)
 
 
-def _bare(network: nn.Module) -> nn.Module:
+def bare(network: nn.Module) -> nn.Module:
     inner = network.network.network if isinstance(network, Normalised) else network
     return inner if isinstance(inner, nn.Module) else network
 

@@ -1,0 +1,78 @@
+"""The command `roadworthy train`: the model of a plan, from scratch, as its [training] says."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from safetensors.torch import save
+
+from roadworthy.building import build_augment, build_data, build_untrained
+from roadworthy.checkpoints import CheckpointFile
+from roadworthy.errors import PlanError
+from roadworthy.evaluation import fastest_device
+from roadworthy.files import write_atomically
+from roadworthy.keys import Key
+from roadworthy.models.loading import bare
+from roadworthy.plan import Plan, read_plan
+from roadworthy.progress import progress_bar
+from roadworthy.retraining import check_splits
+from roadworthy.schooling import School, accuracy, readable
+from roadworthy.work import threads
+
+console = Console()
+models = typer.Typer()
+
+
+@models.command("train")
+def train(
+    plan: Annotated[Path, typer.Argument(help="A plan with [training].", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="The weights to write; if not given, where the plan's [model] looks for them.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of initial weights, order of images and validation split.")] = 0,
+) -> None:
+    """Train the model of a plan. Stop it at any moment and run it again: it goes on after the last whole epoch.
+
+    Example: `roadworthy train plans/cifar10-cpu-resnet18.toml`
+    """
+    read = read_plan(plan)
+    if read.training is None:
+        raise PlanError(f"{plan}: [training] is missing: copy it from plans/cifar10-cpu-resnet18.toml")
+    path = out or _place(read)
+    school, judged = _school(read, path, seed), build_data(read)
+    check_splits(school.data, judged)
+    with Key(seed).fold("init").torch_rng():
+        model = build_untrained(read).to(fastest_device())
+    with threads(read.threads), progress_bar("training (epochs)", school.recipe.epochs) as advance:
+        pupil = school._replace(on_epoch=lambda record: advance(1)).train(model)
+        reached = accuracy(pupil.model, ((batch.images, batch.labels) for batch in judged.batches(256)))
+    weights = {name: tensor.cpu().contiguous() for name, tensor in bare(pupil.model).state_dict().items()}
+    header = {"recipe": asdict(school.recipe), "epoch": pupil.epoch, "seed": seed, "accuracy": reached}
+    write_atomically(path, save(weights, {"training": json.dumps(header, sort_keys=True)}))
+    text = f"{path}: the weights of epoch {pupil.epoch + 1} of {len(pupil.records)}; {reached:.2%} of the plan's images"
+    console.print(text, markup=False, highlight=False)
+
+
+def _place(plan: Plan) -> Path:
+    if "weights" not in plan.model:
+        raise PlanError("[model] names no weights: say where to write them, with --out or weights = ...")
+    return Path(plan.folder / plan.model["weights"])
+
+
+def _school(plan: Plan, out: Path, seed: int) -> School:
+    """Nothing is removed: the images are learned from as they are."""
+    training = plan.training
+    if training is None:
+        raise PlanError("[training] is missing")
+    key = Key(seed).fold("model")
+    return School(
+        training.recipe,
+        readable(build_data(plan, "training")),
+        lambda batch, rows, now: batch.images,
+        key,
+        augment=build_augment(plan, training.augment),
+        checkpoint=CheckpointFile(out.with_name(f"{out.name}.checkpoint"), f"{training} {plan.model} {key}"),
+    )
