@@ -107,14 +107,15 @@ def _check_options(factory: Callable[..., Any], name: str, options: Mapping[str,
 
 
 def _fill(network: nn.Module, path: Path) -> None:
-    bare = bare(network)
-    own = bare.state_dict()
+    inside = bare(network)
+    own = inside.state_dict()
     state = _unwrapped(_read(path), own)
-    _check_fit(own, state, f"{path} does not fit {type(bare).__name__}")
-    bare.load_state_dict(state, strict=False)
+    _check_fit(own, state, f"{path} does not fit {type(inside).__name__}")
+    inside.load_state_dict(state, strict=False)
 
 
 def bare(network: nn.Module) -> nn.Module:
+    """What a `Normalised` wraps: the module whose keys stand in files of weights."""
     inner = network.network.network if isinstance(network, Normalised) else network
     return inner if isinstance(inner, nn.Module) else network
 
