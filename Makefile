@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format docs bench clean
+.PHONY: demo test check format docs bench reproduce clean
 
 demo: .venv/ready
 	$(BIN)/roadworthy demo
@@ -22,6 +22,9 @@ format: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python bench/report.py
+
+reproduce: .venv/ready  # hours; stop it at any moment, and run it again
+	$(BIN)/python -m reproduction.run
 
 docs: .venv/ready
 	$(BIN)/typer roadworthy.cli utils docs --name roadworthy --title "The command roadworthy" --output docs/cli.md

@@ -23,6 +23,7 @@ from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.changes import changes
 from roadworthy.statistics.classes import per_class
 from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
+from roadworthy.statistics.consistency_intervals import consistency_intervals
 from roadworthy.statistics.contest import Contest, Stopping, contests
 from roadworthy.statistics.curves import Setting, Value, Verdicts, curves, per_image
 from roadworthy.statistics.debiasing import GEOMETRY_COLUMNS, debiased, gamma_table, leads, linear_leads
@@ -57,6 +58,7 @@ __all__ = [
     "blocks",
     "changes",
     "consistency",
+    "consistency_intervals",
     "consistency_matrix",
     "contests",
     "curves",

@@ -21,7 +21,7 @@ PAIRINGS = ("removed", "kept")
 
 
 @dataclass(frozen=True, eq=False)
-class _Merits:
+class Merits:
     """How good the methods are in one setting, higher = better whatever the order."""
 
     methods: tuple[str, ...]
@@ -46,7 +46,7 @@ def consistency(verdicts: Verdicts, controls: Sequence[str] = (), value: Value =
     MoRF ranks low values first, LeRF high ones. Runs are paired by seed; a setting with one run meets every run of
     the other. Where nothing can be compared, values are NaN.
     """
-    merits = _merits(verdicts, controls, value)
+    merits = merits_of(verdicts, controls, value)
     rows = [
         {**_names(first, "a"), **_names(second, "b"), "pairing": pairing}
         | _agreement(merits[first], merits[second], pairing)
@@ -79,7 +79,7 @@ def overall_alpha(verdicts: Verdicts, controls: Sequence[str] = (), value: Value
 
     Runs are averaged first; a fraction at which a setting does not rank is not rated by it.
     """
-    merits = _merits(verdicts, controls, value)
+    merits = merits_of(verdicts, controls, value)
     units = sorted({(round(f, 9), m) for one in merits.values() for f in one.fractions if f > 0 for m in one.methods})
     place = {unit: column for column, unit in enumerate(units)}
     ratings = np.full((len(merits), len(units)), np.nan)
@@ -92,7 +92,7 @@ def overall_alpha(verdicts: Verdicts, controls: Sequence[str] = (), value: Value
     return krippendorff(ratings)
 
 
-def _merits(verdicts: Verdicts, controls: Sequence[str], value: Value) -> dict[Setting, _Merits]:
+def merits_of(verdicts: Verdicts, controls: Sequence[str], value: Value) -> dict[Setting, Merits]:
     methods = sorted({dot.method for dot in verdicts} - set(controls))
     if len(methods) < 2:
         raise InputError(
@@ -101,17 +101,17 @@ def _merits(verdicts: Verdicts, controls: Sequence[str], value: Value) -> dict[S
     return {setting: _merit(setting, sheet, methods) for setting, sheet in sheets(verdicts, value).items()}
 
 
-def _merit(setting: Setting, sheet: Sheet, methods: Sequence[str]) -> _Merits:
+def _merit(setting: Setting, sheet: Sheet, methods: Sequence[str]) -> Merits:
     there = tuple(method for method in methods if method in sheet.values)
     sign = -1.0 if setting.order == "morf" else 1.0
     means = [sign * sheet.values[method].mean(axis=-1, dtype=np.float64) for method in there]
     shape = (len(there), len(sheet.seeds), len(sheet.fractions))
-    return _Merits(there, sheet.fractions, sheet.seeds, np.reshape(means, shape).swapaxes(0, 1))
+    return Merits(there, sheet.fractions, sheet.seeds, np.reshape(means, shape).swapaxes(0, 1))
 
 
-def _agreement(first: _Merits, second: _Merits, pairing: str) -> dict[str, float | int]:
+def _agreement(first: Merits, second: Merits, pairing: str) -> dict[str, float | int]:
     methods = [method for method in first.methods if method in second.methods]
-    columns = _columns(first.fractions, second.fractions, pairing) if len(methods) > 1 else []
+    columns = columns_of(first.fractions, second.fractions, pairing) if len(methods) > 1 else []
     a, b = first.of(methods), second.of(methods)
     averaged = _per_fraction(a.mean(axis=0), b.mean(axis=0), columns)
     runs = [_mean(_per_fraction(a[i], b[j], columns)) for i, j in _runs(first.seeds, second.seeds)]
@@ -136,7 +136,7 @@ def _mean(measures: Array) -> Array:
     return measures.mean(axis=0) if len(measures) else np.full(len(MEASURES), np.nan)
 
 
-def _columns(first: Sequence[float], second: Sequence[float], pairing: str) -> list[tuple[int, int]]:
+def columns_of(first: Sequence[float], second: Sequence[float], pairing: str) -> list[tuple[int, int]]:
     """Columns of the points that are compared. Point 0, before anything is removed, ranks nothing and is left out."""
     place = {round(fraction, 9): column for column, fraction in enumerate(second)}
     wanted = [(column, round(1 - f if pairing == "kept" else f, 9)) for column, f in enumerate(first) if f > 0]

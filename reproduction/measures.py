@@ -1,0 +1,123 @@
+"""What the paper reports beside its experiments: neighbours' correlation, the toy world, cost per image.
+
+python -m reproduction.measures [--root data] [neighbours] [toy] [cost]      all three if none is named
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from reproduction.collect import write
+from roadworthy.datasets import CIFAR10, Food101, first
+from roadworthy.evaluation import FixedModel, judge_batch
+from roadworthy.imputers import DatasetMean, NoisyLinear
+from roadworthy.keys import Key
+from roadworthy.models import resnet18
+from roadworthy.orders import most_relevant_first
+from roadworthy.retraining import RECIPES, Mapped, Retrained
+from roadworthy.toy import run_toy
+from roadworthy.types import Batch, Dataset, Normalised, Removal
+
+STEPS = {"direct": ((0, 1), (1, 0)), "diagonal": ((1, 1), (1, -1))}
+PAPER_SPLIT = {"train": 50_000, "test": 10_000, "epochs": 40}
+IMAGES, REPEATS = 640, 3
+
+
+def neighbours(root: Path) -> pd.DataFrame:
+    """Pearson correlation of pixels with their neighbours, all images and channels together."""
+    rows = []
+    for name, data in (("cifar10", CIFAR10(root, split="test")), ("food101", Food101(root, split="test"))):
+        images = torch.cat([batch.images for batch in first(data, 10_000).batches(500)]).double()
+        for kind, steps in STEPS.items():
+            pairs = [_shifted(images, down, right) for down, right in steps]
+            one, other = (torch.cat([pair[side].flatten() for pair in pairs]) for side in (0, 1))
+            found = float(torch.corrcoef(torch.stack([one, other]))[0, 1])
+            rows.append((name, kind, found, len(images), images.shape[-1]))
+    return pd.DataFrame(rows, columns=["experiment", "neighbours", "correlation", "images", "side"])
+
+
+def _shifted(images: torch.Tensor, down: int, right: int) -> tuple[torch.Tensor, torch.Tensor]:
+    height, width = images.shape[-2:]
+    here, there = (slice(max(0, -right), width - max(0, right)), slice(max(0, right), width - max(0, -right)))
+    return images[..., : height - down, here], images[..., down:, there]
+
+
+def toy(root: Path) -> pd.DataFrame:
+    """The Gaussian world: accuracy and debiased accuracy of its five orderings, and the exact γ."""
+    return run_toy().debiased().drop(columns=["imputer", "clipped", "applies"])
+
+
+def cost(root: Path) -> pd.DataFrame:
+    """Seconds per image of judging and of learning, same network and fill, one thread; and what the paper's split asks.
+
+    The network is the paper's, a ResNet-18 with its stem; batch 64. Medians of several runs.
+    """
+    torch.set_num_threads(1)
+    data = first(CIFAR10(root, split="train", train_batches=(1,)), IMAGES)
+    rows = []
+    for name, imputer in (("fixed", DatasetMean.of(data)), ("linear", NoisyLinear())):
+        removal = Removal(most_relevant_first, imputer)
+        judging = _median(lambda: _judge(data, removal))  # noqa: B023
+        learning = _median(lambda: _learn(data, removal))  # noqa: B023
+        road = PAPER_SPLIT["test"] * judging
+        roar = PAPER_SPLIT["epochs"] * PAPER_SPLIT["train"] * learning + road
+        rows.append((name, judging, learning, road, roar, IMAGES))
+    return pd.DataFrame(rows, columns=["imputer", "judging", "learning", "road", "roar", "images"])
+
+
+def _network() -> Normalised:
+    return Normalised(resnet18(10))
+
+
+def _judge(data: Dataset, removal: Removal) -> None:
+    judge, key = FixedModel(_network().eval()), Key(0)
+    for batch in data.batches(64):
+        ranks = removal.order(_scores(batch), batch.ids, key)
+        for _ in judge_batch(judge, removal, ranks, batch, batch.labels, (0.5,), key, torch.device("cpu")):
+            pass
+
+
+def _learn(data: Dataset, removal: Removal) -> None:
+    recipe = replace(
+        RECIPES["paper-cifar10"], epochs=1, milestones=(), schedule="constant", batch_size=64, select="last"
+    )
+    scores = torch.cat([_scores(batch) for batch in data.batches(500)])
+    Retrained(recipe, Mapped(data, scores), _network).trained(removal, 0.5, Key(0))
+
+
+def _scores(batch: Batch) -> torch.Tensor:
+    return Key(1).uniform(batch.ids, (32, 32))
+
+
+def _median(call: Callable[[], object]) -> float:
+    """Seconds per image."""
+    taken = []
+    for _ in range(REPEATS + 1):
+        started = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - started)
+    return float(np.median(taken[1:])) / IMAGES  # the first time compiles
+
+
+MEASURES = {"neighbours": neighbours, "toy": toy, "cost": cost}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MEASURES)}; all if none is given")
+    parser.add_argument("--root", type=Path, default=Path("data"))
+    options = parser.parse_args()
+    for name in options.names or MEASURES:
+        table = MEASURES[name](options.root)
+        write(name, table)
+        print(f"{name}\n{table.to_string(index=False)}\n")
+
+
+if __name__ == "__main__":
+    main()
