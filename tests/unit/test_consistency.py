@@ -5,7 +5,7 @@ import pytest
 
 from roadworthy import statistics
 from roadworthy.errors import InputError
-from verdicts import GOOD, curve_study, study
+from verdicts import GOOD, curve_study, endurance_study, study
 
 
 def test_consistency_orients_the_orders_and_pairs_shares():
@@ -168,3 +168,61 @@ def test_one_alpha_for_all_settings():
     # Ranks 1 2 3 and 1 3 2: observed 4 · 4 = 16, expected 38.4 as above: 1 − 16/38.4 = .5833.
     differ = curve_study({("morf", "linear"): accuracies, ("morf", "fixed"): swapped})
     assert statistics.overall_alpha(differ) == pytest.approx(0.5833, abs=1e-4)
+
+
+def by_bootstrap(verdicts, first, second, pairing, draws):
+    """Literally: draw images, average, rank, correlate per share, average; the percentiles of that."""
+    images = len(next(iter(verdicts.values())))
+    generator = np.random.default_rng(7)
+    found = []
+    for _ in range(draws):
+        rows = generator.integers(images, size=images)
+
+        def merits(order, fraction, rows=rows):
+            sign = -1 if order == "morf" else 1
+            dots = sorted(dot for dot in verdicts if (dot.order, dot.fraction) == (order, fraction))
+            return np.array([sign * verdicts[dot].correct[rows].mean() for dot in dots])
+
+        pairs = [(f, round(1 - f, 9) if pairing == "kept" else f) for f in (0.25, 0.5, 0.75)]
+        with_ranks = [statistics.spearman(merits(first, a), merits(second, b)) for a, b in pairs]
+        found.append(np.nanmean(with_ranks))
+    return np.percentile(found, [2.5, 97.5])
+
+
+@pytest.mark.parametrize("pairing", ["removed", "kept"])
+def test_intervals_of_agreement_are_those_of_a_literal_bootstrap(pairing):
+    dots = endurance_study(120, a=(0.3, 0.6), b=(0.35, 0.62), c=(0.4, 0.5), d=(0.45, 0.55))
+    row = statistics.consistency_intervals(dots).set_index("pairing").loc[pairing]
+    low, high = by_bootstrap(dots, "morf", "lerf", pairing, 1000)
+    # Percentiles of 1,000 draws; the measured difference between two seeds of the literal one is up to .07.
+    assert row["low"] == pytest.approx(low, abs=0.12)
+    assert row["high"] == pytest.approx(high, abs=0.12)
+    assert row["spearman"] == statistics.consistency(dots).set_index("pairing").loc[pairing, "spearman"]
+
+
+def test_an_agreement_that_no_resample_can_shake_has_no_width():
+    apart = {"a": {0.5: 0.0}, "b": {0.5: 1.0}}
+    opposite = {"a": {0.5: 1.0}, "b": {0.5: 0.0}}
+    dots = curve_study({("morf", "linear"): apart, ("morf", "fixed"): apart, ("lerf", "linear"): opposite})
+    table = statistics.consistency_intervals(dots)
+    # a is best in all three, whatever images are drawn: 1, and from 1 to 1.
+    assert (table[["spearman", "low", "high"]] == 1).all(axis=None)
+
+
+def test_more_images_make_an_agreement_surer():
+    def width(images):
+        dots = endurance_study(images, a=(0.3, 0.6), b=(0.35, 0.55), c=(0.4, 0.5), d=(0.45, 0.45))
+        row = statistics.consistency_intervals(dots).iloc[0]
+        return row["high"] - row["low"]
+
+    assert width(1600) < width(50) / 2
+
+
+def test_each_draw_takes_the_same_images_in_all_settings():
+    dots = endurance_study(40, a=(0.3, 0.6), b=(0.32, 0.6), c=(0.34, 0.6))
+    again = {dot._replace(imputer="fixed"): verdict for dot, verdict in dots.items()}
+    table = statistics.consistency_intervals({**dots, **again})
+    twins = table[(table["order_a"] == table["order_b"]) & (table["imputer_a"] != table["imputer_b"])]
+    # The same verdicts under two names agree in every draw; images drawn apart would tear close methods apart.
+    assert len(twins) == 2
+    assert (twins[["low", "high"]] == 1).all(axis=None)
