@@ -51,9 +51,11 @@ def _interval(
     if len(methods) < 2 or not columns:
         return np.nan, np.nan
     a, b = (_picked(ranks[setting], merits[setting], methods, side) for setting, side in _sides(first, second, columns))
-    drawn = np.nanmean(_correlations(a, b), axis=1)
+    found = _correlations(a, b)
+    ranked = ~np.isnan(found)
+    drawn = np.where(ranked, found, 0).sum(axis=1)[ranked.any(axis=1)] / ranked.sum(axis=1)[ranked.any(axis=1)]
     tail = 50 * (1 - level)
-    low, high = np.nanpercentile(drawn, [tail, 100 - tail])
+    low, high = np.percentile(drawn, [tail, 100 - tail]) if len(drawn) else (np.nan, np.nan)
     return float(low), float(high)
 
 
