@@ -1,6 +1,6 @@
 """How sure is an agreement of rankings? The paired bootstrap over images, for every two settings."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,7 @@ def _drawn_ranks(verdicts: Verdicts, setting: Setting, merits: Merits, value: Va
 
 
 def _interval(
-    row: dict[str, object], merits: dict[Setting, Merits], ranks: dict[Setting, Array], level: float
+    row: Mapping[Hashable, object], merits: dict[Setting, Merits], ranks: dict[Setting, Array], level: float
 ) -> tuple[float, float]:
     first, second = (Setting(*(str(row[f"{field}_{side}"]) for field in Setting._fields)) for side in "ab")
     methods = [method for method in merits[first].methods if method in merits[second].methods]
@@ -75,4 +75,4 @@ def _correlations(a: Array, b: Array) -> Array:
     """`(draws, fractions)` of ranks `(draws, methods, fractions)`; NaN where a side does not rank."""
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     scale = np.sqrt(np.square(a).sum(axis=1) * np.square(b).sum(axis=1))
-    return np.divide((a * b).sum(axis=1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
+    return np.asarray(np.divide((a * b).sum(axis=1), scale, out=np.full(scale.shape, np.nan), where=scale > 0))
