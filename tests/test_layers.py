@@ -18,7 +18,8 @@ FLOORS = [
     ["parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "auditor"],
     [
         *("progress", "report", "figures", "study", "toy", "illustrations", "inspection", "comparison", "calls"),
-        *("compare", "demo", "gain_commands", "stored", "lab", "imputer_commands", "runs", "audits", "cli", "__main__"),
+        *("compare", "shown", "demo", "gain_commands", "model_commands", "stored", "lab", "imputer_commands", "runs"),
+        *("audits", "cli", "__main__"),
     ],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""

@@ -8,13 +8,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from roadworthy import __version__, demo
 from roadworthy.audits import audits
 from roadworthy.compare import compare
-from roadworthy.comparison import Comparison
 from roadworthy.datasets.fetch import ARCHIVES, fetch
 from roadworthy.errors import RoadworthyError
 from roadworthy.gain_commands import gain
@@ -23,8 +20,8 @@ from roadworthy.lab import lab
 from roadworthy.model_commands import models
 from roadworthy.parts import PARTS
 from roadworthy.progress import Advance, progress_bar
-from roadworthy.report.tables import short_ranking
 from roadworthy.runs import runs
+from roadworthy.shown import show
 
 console = Console()
 
@@ -105,35 +102,9 @@ def run_demo(
     if study.accuracy is not None:
         console.print(f"A small CNN trained on 4,000 digits: {study.accuracy:.1%} on 1,000 held-out ones.")
     comparison = compare(study.model, study.data, study.methods, imputer=["linear", "fixed"], batch_size=125)
-    _show(comparison)
+    show(comparison)
     page = comparison.report(out)
     console.print(f"\nPage: {page}   ({time.monotonic() - started:.0f} s)", highlight=False, markup=False)
-
-
-def _show(comparison: Comparison) -> None:
-    ranking = comparison.ranking()
-    for imputer, block in ranking.groupby("imputer", sort=False):
-        table = Table(title=f"Filled by: {imputer}", title_justify="left", title_style="bold")
-        rows = short_ranking(block)
-        for column in rows.columns:
-            table.add_column(str(column), no_wrap=True)
-        for row, control in zip(rows.itertuples(index=False), block["control"], strict=True):
-            cells = (escape(str(cell).replace(" (control)", " ◦")) for cell in row)
-            table.add_row(*cells, style="dim" if control else None)
-        console.print(table)
-    console.print(
-        "◦ control   ↓ a low area is good   ↑ a high one   [ ] 95 % interval   ( ) ranks left open", markup=False
-    )
-    agreement = comparison.consistency()
-    same = agreement[
-        (agreement["imputer_a"] == agreement["imputer_b"]) & (agreement["order_a"] != agreement["order_b"])
-    ]
-    console.print("Do MoRF and LeRF agree on the methods? Mean Spearman correlation, 1 = fully:")
-    for row in same.itertuples():
-        console.print(f"  {row.imputer_a:8} {row.pairing:8} {row.spearman:+.2f}", highlight=False)
-    console.print(comparison.verdict(), markup=False, highlight=False)
-    for text in comparison.warnings()["text"]:
-        console.print(f"Beware: {text}", markup=False, highlight=False)
 
 
 @app.command("parts")

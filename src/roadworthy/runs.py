@@ -18,6 +18,9 @@ from roadworthy.figures.material import gathered
 from roadworthy.lab import StorePath, check_table, opened, write_table
 from roadworthy.plan import read_plan
 from roadworthy.progress import progress_bar
+from roadworthy.shown import show
+from roadworthy.store import Store
+from roadworthy.stored import saved_comparison, stored_comparison
 from roadworthy.types import Dot, Verdict
 
 console = Console()
@@ -52,6 +55,18 @@ def _say_missing(folder: Path, held: _Held) -> None:
     if held.missing:
         text = f"{folder}: {held.missing:,} dots are missing; curves that lack one are left out"
         Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@runs.command("ranking")
+def ranking(folder: StorePath) -> None:
+    """Which method can be trusted? Print what a store says: rankings with intervals, agreement, verdict, warnings.
+
+    Example: `roadworthy ranking runs/cifar10`
+    """
+    held = _held(folder)
+    _say_missing(folder, held)
+    store = Store(folder)
+    show(stored_comparison(store, held.work)[0] if held.work else saved_comparison(store))
 
 
 @runs.command("figures")

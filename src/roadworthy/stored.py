@@ -28,22 +28,24 @@ from roadworthy.types import UNLABELLED, Batch, Dataset, Verdict
 def saved_findings(store: Store) -> Findings:
     """Of a saved comparison: it holds verdicts and a note, no images."""
     note = store.provenance()
-    comparison = Comparison(
+    found = saved_comparison(store).findings()
+    return replace(found, facts={**found.facts, **_origin(note)}, no_pictures="a saved comparison holds no images")
+
+
+def saved_comparison(store: Store) -> Comparison:
+    note = store.provenance()
+    return Comparison(
         store.verdicts(), tuple(note.get("controls", ())), {}, None, tuple(note.get("classes", ())),
         about=note.get("about", {}),
     )  # fmt: skip
-    found = comparison.findings()
-    return replace(found, facts={**found.facts, **_origin(note)}, no_pictures="a saved comparison holds no images")
 
 
 def stored_findings(store: Store, work: runner.Work) -> Findings:
     """Of a store filled by a plan. Curves that are not whole wait: they are named, not shown."""
-    verdicts, gaps = statistics.whole_curves(runner.verdicts(work, store), work.trials)
-    about = {"Model": _spec_text(work.plan.model), "Data": _spec_text(work.plan.data)}
-    if verdicts:
-        controls = (*work.plan.controls, *(f"{name} blurred" for name in work.plan.blurred))
-        marked = tuple(name for name in controls if name in {dot.method for dot in verdicts})
-        found = _illustrated(Comparison(verdicts, marked, {}, None, about=about), store, work)
+    comparison, gaps = stored_comparison(store, work)
+    about = dict(comparison.about)
+    if comparison.verdicts:
+        found = _illustrated(comparison, store, work)
     else:
         there = len(work.trials) - len(work.missing_trials)
         text = f"Nothing can be ranked yet. Of {len(work.trials):,} dots {there:,} are there, and no curve is whole."
@@ -56,6 +58,15 @@ def stored_findings(store: Store, work: runner.Work) -> Findings:
         audits=_audits(store),
         plan=(store.root / "plan.toml").read_text(encoding="utf-8"),
     )
+
+
+def stored_comparison(store: Store, work: runner.Work) -> tuple[Comparison, pd.DataFrame]:
+    """The curves that are whole, and a table of the others."""
+    verdicts, gaps = statistics.whole_curves(runner.verdicts(work, store), work.trials)
+    about = {"Model": _spec_text(work.plan.model), "Data": _spec_text(work.plan.data)}
+    controls = (*work.plan.controls, *(f"{name} blurred" for name in work.plan.blurred))
+    marked = tuple(name for name in controls if name in {dot.method for dot in verdicts})
+    return Comparison(verdicts, marked, {}, None, about=about), gaps
 
 
 def _illustrated(comparison: Comparison, store: Store, work: runner.Work) -> Findings:

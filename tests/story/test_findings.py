@@ -67,6 +67,20 @@ def roadworthy(folder, *words, code=0):
     return result
 
 
+def test_a_store_says_who_can_be_trusted(project):
+    said = told(roadworthy(project, "ranking", "run"))
+    # On bright discs IG-SG and IG find the disc, the plain gradient knows the quadrant only, random nothing.
+    places = [said.index(name, said.index("Filled by: linear")) for name in ("IG-SG", "IG ", "grad", "random ◦")]
+    assert places == sorted(places)
+    assert "IG-SG comes first on 40 images" in said
+    assert "all methods tie" in said  # every method keeps all in LeRF
+
+
+def test_a_folder_without_results_cannot_say_who_can_be_trusted(project):
+    error = roadworthy(project, "ranking", "pictures", code=1).stderr
+    assert "is no store" in error
+
+
 def told(result):
     """Both streams without the line breaks and frames that a terminal adds."""
     return " ".join((result.stdout + result.stderr).replace("│", " ").split())
