@@ -329,8 +329,8 @@ def _blur() -> str:
 CIFAR-10, ResNet-20, no-retrain, linear fill: what changes, in points of accuracy, when a map is blurred before it is
 judged (a lower MoRF area and a higher LeRF area are better; srg = LeRF − MoRF, higher is better), and its rank among
 the eight when the blurred copy takes its place. Blurring raises srg for certain in {raised} of 8 methods, and lowers
-it for certain in {lowered}. The last column is the change of the debiased srg, a mean over the shares (.1, .3, .5, .7,
-.9) where all four debiased accuracies are defined; the debiasing was made for retraining, so it is used outside its
+it for certain in {lowered}. The last column is the change of the debiased srg, a mean over the shares (.3, .5, .7)
+where all four debiased accuracies are defined; the debiasing was made for retraining, so it is used outside its
 field here.
 
 {markdown(head, rows)}"""
