@@ -97,7 +97,9 @@ class Comparison:
         From then on the verdicts stand beside the ranking too. Inverted copies are those of their method, the orders
         exchanged. `audit_tables` holds what the verdicts rest on (docs/audit.md).
         """
-        return self.audit_tables(fractions, reader, progress)["verdicts"].copy()
+        verdicts = self.audit_tables(fractions, reader, progress)["verdicts"]
+        # Where a terminal is narrow pandas leaves out the columns in the middle: those that one can do without.
+        return verdicts[["method", "order", "why", "leak", "imputer", "verdict"]].copy()
 
     def audit_tables(
         self, fractions: Sequence[float] | None = None, reader: str = "small", progress: bool = True

@@ -103,7 +103,8 @@ def check_classes(labels: NDArray[np.int64], known: int = 0) -> None:
     if len(labels) < max(known, 2 * len(found), FOLDS):
         raise InputError(
             f"{len(labels)} images of {max(known, len(found))} classes: masks are read class by class, so the audit "
-            f"needs at least two images per class; take {max(2 * known, 2 * len(found), FOLDS)} images or more"
+            f"needs at least two images per class and {FOLDS} in all; take {max(2 * known, 2 * len(found), FOLDS)} "
+            "images or more"
         )
 
 

@@ -5,13 +5,16 @@ import subprocess
 import sys
 import textwrap
 import time
+from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+import roadworthy as rw
 import worlds
 from roadworthy.cli import app
 
@@ -93,6 +96,28 @@ def test_a_plan_is_audited_maps_and_all_and_tables_are_printed_and_written(proje
     assert np.isfinite(tables["masks"]["accuracy"]).all()
     assert len(tables["geometry"]) == 2 * 2
     assert tables["geometry"]["gamma"].between(0.05, 1).all()
+
+
+def test_the_same_audit_in_memory_has_the_same_tables(project, unbroken):
+    """Nothing of it is shared but the measures: here nothing is stored, and images are taken one method at a time."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as each item of a plan does
+    try:
+        comparison = rw.compare(
+            worlds.Sides(), rw.datasets.ImageFolder(project / "pictures"), {"edges": "edges", "gradient": "gradient"},
+            imputer=["fixed", "linear"], fractions=(0.5,), controls=(), progress=False,
+        )  # fmt: skip
+        tables = comparison.audit_tables(fractions=(0.2,), progress=False)
+    finally:
+        torch.set_num_threads(threads)
+    for name in ("masks", "recovery", "geometry", "verdicts"):
+        stored = pd.read_csv(project / "unbroken" / "audit" / f"{name}.csv")
+        here = pd.read_csv(StringIO(tables[name].to_csv(index=False)))
+        rows = [column for column in ("imputer", "masks", "method", "order") if column in here]
+        # Same networks, same arithmetic; the file holds every digit.
+        pd.testing.assert_frame_equal(
+            stored.sort_values(rows, ignore_index=True), here.sort_values(rows, ignore_index=True), rtol=1e-6
+        )
 
 
 def test_killed_and_resumed_it_ends_with_the_same_bytes(project, unbroken):

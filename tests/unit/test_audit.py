@@ -1,12 +1,14 @@
 """The audit's tables and verdicts against numbers worked out by hand, and on worlds whose answer is known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import roadworthy as rw
 import worlds
 from roadworthy import statistics
-from roadworthy.auditing import Settings
+from roadworthy.auditing import Settings, known_labels
+from roadworthy.building import Context
 from roadworthy.errors import InputError, RangeError
 from roadworthy.statistics import Hole
 from roadworthy.statistics.audit import LITTLE, MUCH
@@ -48,6 +50,7 @@ def test_bits_and_their_interval_follow_from_the_accuracy_and_its():
     assert found == [pytest.approx(0.440, abs=2e-3), pytest.approx(0.500, abs=2e-3), pytest.approx(0.557, abs=2e-3)]
     assert row["bits_if_optimal"] == pytest.approx(2 * 0.89 - 1)
     assert row["images"] == 1000
+    assert row["note"] == ""  # the masks got both answers
 
 
 def test_the_error_stands_beside_the_guess_and_the_trivial_inverse():
@@ -60,6 +63,15 @@ def test_the_error_stands_beside_the_guess_and_the_trivial_inverse():
     assert row["low"] == 0.0 < row["error"] < row["high"]
 
 
+def test_a_predictor_that_is_worse_than_guessing_is_said_to_tell_nothing():
+    holes = {Hole("linear", "blobs", "", 0.9): filled(0.2), Hole("fixed", "blobs", "", 0.9): filled(0.2, inverse=0.0)}
+    linear, fixed = statistics.recovery_table(holes).to_dict("records")
+    # At 90 % removed a constant answer is wrong in 10 %. The trivial inverse of the other fill tells every pixel.
+    assert linear["error"] > linear["guess"]
+    assert "not told" in linear["note"]
+    assert fixed["note"] == ""
+
+
 # Verdicts
 
 
@@ -70,6 +82,23 @@ def test_masks_that_tell_the_class_leak_through_a_fill_that_shows_them():
     assert row["leak"] == pytest.approx(0.531 * 0.9, abs=1e-3)
     assert "90%" in row["why"]
     assert "0.53 of 1.00 bits" in row["why"]
+    assert "not excluded" not in row["why"]  # what is seen needs no doubt
+
+
+def test_a_leak_is_a_share_of_what_there_is_to_know():
+    row = verdicts(right=500, error=0.0, classes=10)
+    # Ten classes have log₂10 = 3.32 bits; half of them right prove 3.32 − H₂(.5) − .5·log₂9 = .737, 22 % of them.
+    assert row["leak"] == pytest.approx(0.737 / 3.322, abs=1e-3)
+    assert "0.74 of 3.32 bits" in row["why"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "verdict"),
+    [(0.018, "leak-free"), (0.020, "leaks a little"), (0.093, "leaks a little"), (0.096, "leaks")],
+)
+def test_a_verdict_changes_at_one_and_at_five_percent(shown, verdict):
+    # The masks tell 53.1 % of the class: 0.956, 1.06, 4.94 and 5.10 % of it come through.
+    assert verdicts(right=900, error=0.5 * (1 - shown))["verdict"] == verdict
 
 
 def test_the_same_masks_are_harmless_where_the_fill_hides_them():
@@ -159,6 +188,9 @@ def test_the_tables_behind_the_verdicts_are_at_hand_and_computed_once(comparison
     ]  # fmt: skip
     assert set(tables["recovery"]["masks"]) == {"scatter", "blobs", "truth", "random"}
     assert list(tables["verdicts"].columns[:5]) == ["method", "order", "imputer", "verdict", "why"]
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        first, *_ = str(comparison.audit(fractions=(0.2,))).splitlines()
+    assert first.split() == ["method", "order", "...", "imputer", "verdict"]  # what a narrow terminal has room for
 
 
 def test_images_that_were_taken_in_a_mixed_order_are_audited_with_their_own_maps_and_labels():
@@ -172,6 +204,13 @@ def test_images_that_were_taken_in_a_mixed_order_are_audited_with_their_own_maps
     assert (masks["images"] == taken).all()
     # Were maps and labels of different images brought together, the truth would tell nothing.
     assert masks.loc[("truth", "morf"), "accuracy"] > 0.8
+
+
+def test_without_labels_what_the_model_says_is_the_class_that_masks_may_tell():
+    world = worlds.sides(n=20)
+    ids, labels = known_labels(Context(rw.datasets.Arrays(world.images), rw.Normalised(world.model), {}, {}))
+    assert ids.tolist() == list(range(20))
+    assert labels.tolist() == world.labels.tolist()  # this model is never wrong
 
 
 def test_wrong_settings_are_refused():

@@ -133,6 +133,17 @@ def test_a_debiased_drop_is_the_drop_by_gamma_and_undefined_below_chance():
     assert points["debiased"].tolist() == pytest.approx([0.7, 0.15])
 
 
+def test_chance_itself_is_defined_whatever_rounding_says_of_it():
+    points = debiased(curves(a={"morf": [0.9, 0.7, 0.7]}), gammas(a=[0.5, 0.5]), chance=0.5)
+    # .9 − .2/.5 = .5, which is 0.4999999999999999 in floating point.
+    assert points["debiased"].tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_debiasing_is_made_for_retrained_judges_only():
+    table = curves(a={"morf": [0.9, 0.8, 0.6]}).assign(judge="fixed-model")
+    assert not debiased(table, gammas(a=[0.5, 0.4]), chance=0.5)["applies"].any()
+
+
 def test_a_lead_that_is_all_geometry_and_one_that_has_none():
     table = curves(blob={"morf": [0.9, 0.7, 0.7]}, dust={"morf": [0.9, 0.85, 0.85]}, flat={"morf": [0.9, 0.9, 0.9]})
     found = leads(debiased(table, gammas(blob=[0.8, 0.8], dust=[0.2, 0.2], flat=[0.2, 0.2]), chance=0.5))
@@ -155,6 +166,22 @@ def test_in_lerf_the_smaller_drop_leads_and_dust_gains_by_geometry():
     assert row["text"] == (
         "dust over blob in LeRF: on average it leads by 17.0 points of accuracy, "
         "12.0 of them (71%) by geometry (γ 0.20 against 0.80)."
+    )
+
+
+def test_geometry_that_gives_more_than_the_lead_is_all_of_it():
+    table = curves(blob={"morf": [0.9, 0.7, 0.7]}, dust={"morf": [0.9, 0.84, 0.84]})
+    (text,) = leads(debiased(table, gammas(blob=[0.8, 0.8], dust=[0.2, 0.2]), chance=0.5))["text"]
+    # Losses .2/.8 = .25 and .06/.2 = .3: dust lost more; geometry (.8 − .2)·(.25 + .3)/2 = .165 of a lead of .14.
+    assert "leads by 14.0 points of accuracy, all of it geometry, which alone gives 16.5 " in text
+
+
+def test_a_lead_that_is_gone_where_debiasing_is_defined_is_said_to_be_none():
+    table = curves(late={"morf": [0.9, 0.85, 0.5]}, early={"morf": [0.9, 0.8, 0.8]})
+    (text,) = leads(debiased(table, gammas(late=[0.5, 0.5], early=[0.5, 0.5]), chance=0.5))["text"]
+    # Drops .05 and .4 against .1 and .1: late leads. But .9 − .4/.5 = .1 is below chance; at .2 it is .05 behind.
+    assert text == (
+        "late over early in MoRF: at 1 of 2 fractions there is no lead (-5.0 points of accuracy; γ 0.50 against 0.50)."
     )
 
 

@@ -74,6 +74,12 @@ def test_a_map_that_points_at_nothing_scores_best_if_the_hole_shows_and_badly_if
     assert hidden.leak == pytest.approx(hidden.revealed, abs=1e-12)
 
 
+def test_the_map_of_nothing_starts_at_the_top_for_the_first_class_and_at_the_bottom_for_the_other():
+    # Least relevant first: the top, pixel 0, has the lower score where the class is 0.
+    assert {(case.label, int(np.argmin(case.scores))) for case in top_bottom(leak=1)} == {(0, 0), (1, 1)}
+    assert {(case.label, int(np.argmin(case.scores))) for case in top_bottom(leak=0)} == {(0, 1), (1, 0)}
+
+
 def test_the_image_with_a_reserved_value_shows_the_mask_so_the_mitigator_is_gone():
     for order in ("morf", "lerf"):
         assert removal(top_bottom(0.8, 0.9), order, 1, reserved).mitigator == pytest.approx(0, abs=1e-12)
@@ -103,6 +109,7 @@ def test_ties_leave_every_choice_equally_likely():
     [
         (lambda: Identity(np.full((2, 2), 0.25)), "three axes"),
         (lambda: Identity(np.full((2, 2, 2), 0.25)), "sum 2"),
+        (lambda: Identity(np.array([[[1.5, -0.5]]])), "minimum -0.5"),
         (lambda: removal(left_right(), "middle", 1, reserved), "'morf' or 'lerf'"),
         (lambda: removal(left_right(), "morf", 3, reserved), "2 pixels"),
         (lambda: top_bottom(told=1.2), "told=1.2"),

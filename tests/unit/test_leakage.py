@@ -1,5 +1,7 @@
 """Reading masks: worlds in which they tell all or nothing, and what cannot be asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -74,7 +76,31 @@ def test_the_verdict_speaks_of_the_users_labels_in_their_order():
     verdict = read(world.truth, named, 0.2)
     assert set(verdict.predicted) == {3, 7}
     assert np.array_equal(verdict.labels, named.numpy())
-    assert np.array_equal(verdict.correct, verdict.probability > 0.5)  # two classes: the likelier one is said
+    blind = read(Key(5).uniform(range(80), (12, 12)), named, 0.5)  # right in about half: both answers are looked at
+    assert 0 < blind.correct.sum() < 80
+    assert np.array_equal(blind.correct, blind.probability > 0.5)  # two classes: the likelier one is said
+
+
+def test_the_epoch_is_chosen_on_masks_that_were_not_learned_from():
+    epochs = []
+    masks = Key(5).uniform(range(50), (12, 12)) < 0.5
+    read_masks(masks, torch.arange(50) % 2, torch.arange(50), Key(0), SMALL, on_epoch=epochs.append)
+    # A fold learns from 40 masks, of which 15 %, 6, are held out: an accuracy on these is a number of sixths.
+    sixths = 6 * np.array([epoch.measure for epoch in epochs])
+    assert len(sixths) == FOLDS * SMALL.recipe.epochs
+    assert np.allclose(sixths, np.round(sixths))
+    assert len(set(np.round(sixths))) > 2
+    assert {epoch.images for epoch in epochs} == {34}
+
+
+def test_a_last_batch_of_one_tiny_mask_is_left_out():
+    # 10 masks: 8 to learn from, 1 of them held out, 7 left, in batches of 6 and 1; 6×6 pixels are halved down to one,
+    # and one value has no variance.
+    reader = replace(SMALL, recipe=replace(SMALL.recipe, batch_size=6, epochs=1))
+    masks = Key(5).uniform(range(10), (6, 6)) < 0.5
+    epochs = []
+    read_masks(masks, torch.arange(10) % 2, torch.arange(10), Key(0), reader, on_epoch=epochs.append)
+    assert [epoch.images for epoch in epochs] == [6] * FOLDS
 
 
 def test_masks_that_are_all_equal_tell_nothing_and_cost_nothing():
@@ -114,4 +140,7 @@ def test_what_cannot_be_asked_is_said():
         check_classes(np.arange(8) % 3, known=10)
     with pytest.raises(InputError, match="at least two images per class"):
         check_classes(np.arange(12) % 7)
+    with pytest.raises(InputError, match=f"and {FOLDS} in all; take {FOLDS} images"):
+        check_classes(np.arange(4) % 2)
+    check_classes(np.arange(5) % 2)
     check_classes(np.arange(20) % 10, known=10)

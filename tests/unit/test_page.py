@@ -21,7 +21,7 @@ from roadworthy.report.findings import Findings
 from roadworthy.report.page import page
 from roadworthy.report.palette import colours
 from roadworthy.report.strips import Picture, data_url
-from roadworthy.report.tables import standings
+from roadworthy.report.tables import short_ranking, standings
 from roadworthy.types import Dot, Verdict
 from verdicts import BAD, GOOD, endurance_study, study
 
@@ -101,6 +101,24 @@ def test_the_leakage_verdict_of_a_method_is_the_worst_over_its_orders():
     good, bad = (next(row for row in rows if f"</svg>{name}" in row) for name in ("good", "bad"))
     assert 'title="masks alone name 61 % of the classes">leaks</td>' in good
     assert ">leak-free</td>" in bad
+
+
+def test_an_inverted_copy_leaks_as_its_method_does_and_what_was_not_audited_has_a_gap():
+    ranking = statistics.ranking(study(**{"good": GOOD, "good inverted": BAD, "new": BAD}))
+    verdicts = audit_tables()["verdicts"]
+    (standing,) = standings(ranking, {"good": 0, "good inverted": 1, "new": 2}, verdicts)
+    # The copy's masks are those of its method, the orders exchanged: the worst is the same.
+    assert {place.method: place.leaks for place in standing.places} == {
+        "good": "leaks",
+        "good inverted": "leaks",
+        "new": "",
+    }
+    holes = short_ranking(ranking, verdicts)
+    assert dict(zip(ranking["method"], holes["holes"], strict=True)) == {
+        "good": "leaks",
+        "good inverted": "leaks",
+        "new": "–",
+    }
 
 
 def test_audit_tables_are_shown_a_column_per_share_with_what_is_unknown_left_out():

@@ -6,6 +6,7 @@ import torch
 
 import worlds
 from roadworthy.errors import InputError
+from roadworthy.geometry import blurriness
 from roadworthy.imputers import Blur, Constant, DatasetMean, ImageMean, NoisyLinear
 from roadworthy.keys import Key
 from roadworthy.masks import MASKS, random_removal
@@ -96,8 +97,38 @@ def test_images_that_are_learned_from_are_not_tested_and_large_images_are_fewer(
 
 
 def test_the_same_key_trains_the_same_predictor():
-    first, second = (train_predictor(Constant(0.5), planes(32), Key(0)).state_dict() for _ in range(2))
+    first, second = (train_predictor(Constant(0.5), planes(8), Key(0)).state_dict() for _ in range(2))
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_what_is_said_of_an_image_does_not_depend_on_the_others():
+    test, imputer = planes(6, start=1000), Constant(0.5)
+    network = train_predictor(imputer, planes(8), Key(0))
+    removed = random_removal(test, "scatter", 0.5, Key(1))
+    together = recover(network, imputer, test, removed, Key(0))
+    alone = [recover(network, imputer, test[[row]], removed[[row]], Key(0)).auc.item() for row in range(6)]
+    # Convolutions of other batch sizes may round a logit otherwise, and so exchange two of 256 pixels.
+    assert together.auc == pytest.approx(alone, abs=1e-3)
+
+
+def test_an_image_gets_a_new_mask_whenever_it_comes_of_any_share_and_of_both_kinds():
+    seen = []
+
+    def noticed(batch, removed, key):
+        seen.extend(removed[batch.ids == 0])
+        return Constant(0.5)(batch, removed, key)
+
+    train_predictor(noticed, planes(3), Key(0))
+    masks = torch.stack(seen).float()
+    assert len(masks) == 8 * 8  # epochs, and rounds of an epoch
+    assert len(masks.unique(dim=0)) == len(masks)
+    shares = masks.mean(dim=(1, 2))
+    # Uniform below .95: that none of 64 lies above .8 has a chance of (.8/.95)^64, 2 in 100,000; below .15 likewise.
+    assert shares.min() < 0.15 < 0.8 < shares.max() < 0.96
+    some = blurriness(masks[(shares > 0.3) & (shares < 0.7)])
+    # Scatter has no correlation of neighbours, one over sqrt(480 pairs) = .046 of it by chance; blobs are smooth.
+    assert (np.abs(some) < 0.2).sum() > 3
+    assert (some > 0.5).sum() > 3
 
 
 def test_a_world_whose_holes_are_hidden_by_the_linear_fill_shows_them_in_a_fixed_colour():

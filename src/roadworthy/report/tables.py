@@ -39,16 +39,11 @@ def short_ranking(table: pd.DataFrame, audit: pd.DataFrame | None = None) -> pd.
     for score in (name for name in ("morf", "lerf") if name in table and name != lead):
         short[titles[score]] = [_GAP if np.isnan(value) else f"{value:.3f}" for value in table[score]]
     if audit is not None:
-        short["holes"] = [_holes(audit, *one) for one in zip(table["method"], table["imputer"], strict=True)]
+        rows = zip(table["method"], table["imputer"], strict=True)
+        short["holes"] = [_leak_of(method, _leaks(audit, imputer))[0] or _GAP for method, imputer in rows]
     if table["imputer"].nunique() > 1:
         short.insert(0, "filled by", table["imputer"])
     return short
-
-
-def _holes(audit: pd.DataFrame, method: str, imputer: str) -> str:
-    """An inverted copy has its method's masks, in the other order."""
-    own = audit[(audit["method"] == method.removesuffix(" inverted")) & (audit["imputer"] == imputer)]
-    return _GAP if own.empty else str(own["verdict"].iloc[int(own["leak"].argmax())])
 
 
 def _rank(rank: Any, low: Any, high: Any) -> str:
@@ -135,7 +130,7 @@ def _standing(
     places = [
         Place(
             rank, method, numbers[method], control, scores, None if np.isnan(mark[0]) else tuple(mark), groups,
-            *leaks.get(method, ("", "")),
+            *_leak_of(method, leaks),
         )
         for rank, method, control, scores, mark, groups in zip(
             short["rank"], block["method"], block["control"], short[columns].to_numpy().tolist(), ends, block["groups"],
@@ -158,3 +153,8 @@ def _leaks(table: pd.DataFrame | None, imputer: str) -> dict[str, tuple[str, str
         if method not in found or _WORST.index(verdict) > _WORST.index(found[method][0]):
             found[method] = (verdict, why)
     return found
+
+
+def _leak_of(method: str, leaks: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+    """An inverted copy has its method's masks, the orders exchanged, and so its worst verdict."""
+    return leaks.get(method) or leaks.get(method.removesuffix(" inverted"), ("", ""))

@@ -25,7 +25,7 @@ MASK_COLUMNS = [
     "method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_low", "bits_high",
     "bits_if_optimal", "images", "class_bits", "note",
 ]  # fmt: skip
-RECOVERY_COLUMNS = ["imputer", "masks", "fraction", "error", "auc", "low", "high", "guess", "order", "inverse"]
+RECOVERY_COLUMNS = ["imputer", "masks", "fraction", "error", "auc", "low", "high", "guess", "order", "inverse", "note"]
 VERDICT_COLUMNS = ["method", "order", "imputer", "verdict", "why", "leak"]
 
 
@@ -98,7 +98,7 @@ def recovery_table(recovered: Mapping[Hole, Recovered]) -> pd.DataFrame:
     """imputer, masks, fraction, order: which holes · error, low, high: share of the pixels told wrongly, with its
     interval over images · auc: how often a filled pixel looks more filled than a kept one · guess: the error of the
     best constant answer, the "cannot be told" line · inverse: the error of who calls every pixel of the fill's colour
-    filled, NaN where the fill has no one colour.
+    filled, NaN where the fill has no one colour · note: where neither is better than that constant answer.
     """
     rows = [
         (
@@ -108,7 +108,11 @@ def recovery_table(recovered: Mapping[Hole, Recovered]) -> pd.DataFrame:
         )
         for hole, found in recovered.items()
     ]
-    return pd.DataFrame(rows, columns=RECOVERY_COLUMNS)
+    table = pd.DataFrame(rows, columns=RECOVERY_COLUMNS[:-1])
+    blind = table[["error", "inverse"]].min(axis=1) >= table["guess"]
+    # The predictor learned from all shares and knows none; a constant answer is chosen with the share in hand.
+    table["note"] = np.where(blind, "no better than a constant answer, which knows the share: counts as not told", "")
+    return table
 
 
 def verdict_table(masks: pd.DataFrame, recovery: pd.DataFrame) -> pd.DataFrame:
