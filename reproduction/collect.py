@@ -14,7 +14,7 @@ import pandas as pd
 
 from roadworthy import runner, statistics
 from roadworthy.auditing import Measure, Settings, most_relevant_share
-from roadworthy.auditor import AuditWork, audit_tables, pending_audit
+from roadworthy.auditor import QUESTIONS, AuditWork, audit_tables, pending_audit
 from roadworthy.lab import opened
 from roadworthy.statistics.scores import blocks
 from roadworthy.store import Store
@@ -29,8 +29,10 @@ EXPERIMENTS = {
     "food101": ("food101-cpu", "food101-cpu-retrain"),
 }
 """experiment to its stores, which are about the same images and the same explained model"""
-AUDITED = {"cifar10": (0.3, 0.5, 0.7), "food101": (0.3, 0.5, 0.7)}
-"""experiment to the shares at which its first store was audited"""
+AUDITED = {"cifar10": tuple(QUESTIONS), "cifar10-resnet18": ("geometry",), "food101": ("geometry",)}
+"""experiment to what its first store was asked"""
+SHARES = (0.3, 0.5, 0.7)
+"""at which it was asked: those at which models were retrained"""
 DRAWS = 1000
 
 
@@ -124,13 +126,13 @@ def _spearman(points: pd.DataFrame, column: str, pairing: str) -> tuple[float, i
     return (float(np.mean(found)) if found else np.nan), len(found)
 
 
-def audit_of(folder: Path, fractions: tuple[float, ...]) -> dict[str, pd.DataFrame]:
+def audit_of(folder: Path, questions: tuple[str, ...]) -> dict[str, pd.DataFrame]:
     """masks, recovery and geometry, each row with the id of the audit item that it comes from."""
     store, work = opened(folder)
     assert work is not None, f"{folder} has no plan"
-    audit = pending_audit(work.plan, store, Settings(fractions), work.prints)
+    audit = pending_audit(work.plan, store, Settings(SHARES), work.prints, questions)
     tables = audit_tables(audit, store)
-    return {name: _with_items(tables[name], audit) for name in ("masks", "recovery", "geometry")}
+    return {name: _with_items(tables[name], audit) for name in questions}
 
 
 def _with_items(table: pd.DataFrame, audit: AuditWork) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from reproduction.collect import AUDITED, EXPERIMENTS
+from reproduction.collect import AUDITED, EXPERIMENTS, SHARES
 
 ROOT = Path(__file__).parent.parent
 PLANS = {store: f"plans/{store}.toml" for stores in EXPERIMENTS.values() for store in stores}
@@ -23,8 +23,9 @@ def steps() -> list[list[str]]:
     run = [["run", PLANS[first], "--store", f"runs/{first}"], ["merge", f"runs/{first}", "--into", f"runs/{second}"]]
     run += [["run", plan, "--store", f"runs/{store}"] for store, plan in PLANS.items() if store != first]
     audits = [
-        ["audit", f"runs/{EXPERIMENTS[name][0]}", *(f"--fraction={fraction}" for fraction in fractions)]
-        for name, fractions in AUDITED.items()
+        ["audit", f"runs/{EXPERIMENTS[name][0]}", *(f"--fraction={share}" for share in SHARES)]
+        + [f"--only={question}" for question in questions]
+        for name, questions in AUDITED.items()
     ]
     grid = [f"--alpha={alpha}" for alpha in (1, 100)] + [f"--hint={hint}" for hint in (0.01, 0.9)]
     search = ["gain", "search", PLANS[first], "--out", "runs/gain-search.csv", "--epochs", "1", *grid]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from reproduction.claims import claims
-from reproduction.collect import AUDITED, EXPERIMENTS, METHODS
+from reproduction.collect import AUDITED, EXPERIMENTS, METHODS, SHARES
 from reproduction.document import DOCUMENT, document
 from reproduction.tables import HERE, agreement, only, ours
 from roadworthy import statistics
@@ -50,9 +50,9 @@ def test_every_dot_carries_the_id_that_its_plan_gives_it():
 def test_every_row_of_the_audit_carries_the_id_of_its_item(experiment):
     store = EXPERIMENTS[experiment][0]
     plan = read_plan(HERE.parent / "plans" / f"{store}.toml")
-    items = audit_items(plan, prints(experiment, store), Settings(AUDITED[experiment]))
+    items = audit_items(plan, prints(experiment, store), Settings(SHARES))
     ids = {item.id for item in items.values()}
-    for name in ("masks", "recovery", "geometry"):
+    for name in AUDITED[experiment]:
         table = ours(name)
         found = set(table.loc[table["experiment"] == experiment, "item"])
         assert found

@@ -1,6 +1,6 @@
 """Which part of a plan's audit is missing? Do it, once, and make its tables, which the store keeps as CSV too."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,10 +47,25 @@ class AuditWork:
         return tuple(name for name in self.work.missing_maps if name in needed)
 
 
-def pending_audit(plan: Plan, store: Store, settings: Settings, prints: Fingerprints | None = None) -> AuditWork:
+QUESTIONS: Mapping[str, tuple[str, ...]] = {
+    "masks": ("masks",),
+    "recovery": ("predictor", "recovery"),
+    "geometry": ("geometry",),
+}
+"""What can be asked, and the measures that answer it."""
+
+
+def pending_audit(
+    plan: Plan,
+    store: Store,
+    settings: Settings,
+    prints: Fingerprints | None = None,
+    questions: Sequence[str] = tuple(QUESTIONS),
+) -> AuditWork:
     """What an audit would do; nothing is computed."""
     prints = prints or fingerprints(plan)
-    items, have = audit_items(plan, prints, settings), store.ids("audit")
+    asked, have = {name for question in questions for name in QUESTIONS[question]}, store.ids("audit")
+    items = {measure: item for measure, item in audit_items(plan, prints, settings).items() if measure.name in asked}
     missing = tuple(measure for measure, item in items.items() if item.id not in have)
     return AuditWork(plan, settings, items, missing, pending(plan, store, prints))
 
@@ -62,11 +77,12 @@ def audit(
     executor: Executor,
     on_event: OnEvent,
     on_start: Callable[[AuditWork, list[str]], None],
+    questions: Sequence[str] = tuple(QUESTIONS),
 ) -> AuditWork:
     """Do what is missing, maps first; returns what is missing still (that which failed)."""
     with store.locked():
         complaints = store.clean()
-        work = pending_audit(plan, store, settings)
+        work = pending_audit(plan, store, settings, questions=questions)
         if work.missing:
             context = built(plan)
             check_classes(known_labels(context)[1].numpy(), len(context.data.classes))
@@ -75,11 +91,11 @@ def audit(
         try:
             executor.run(map_tasks(work.work, work.missing_maps), notes.recorder(on_event))
             for names in (("predictor", "masks", "geometry"), ("recovery",)):
-                work = pending_audit(plan, store, settings, work.work.prints)
+                work = pending_audit(plan, store, settings, work.work.prints, questions)
                 executor.run(_tasks(work, store, names), notes.recorder(on_event))
         finally:
             notes.save()
-        return pending_audit(plan, store, settings, work.work.prints)
+        return pending_audit(plan, store, settings, work.work.prints, questions)
 
 
 def _tasks(work: AuditWork, store: Store, names: tuple[str, ...]) -> Iterator[AuditTask]:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from roadworthy.auditing import Settings, usual_fractions
-from roadworthy.auditor import AuditWork, audit, audit_tables, pending_audit, write_tables
+from roadworthy.auditor import QUESTIONS, AuditWork, audit, audit_tables, pending_audit, write_tables
 from roadworthy.errors import InputError, StoreError
 from roadworthy.executors.local import Local
 from roadworthy.items import Fingerprints
@@ -29,6 +29,7 @@ audits = typer.Typer()
 
 ReaderName = StrEnum("ReaderName", {name: name for name in READERS})  # type: ignore[misc]
 _SMALL = ReaderName("small")
+Question = StrEnum("Question", {name: name for name in QUESTIONS})  # type: ignore[misc]
 
 
 @audits.command("audit")
@@ -42,6 +43,10 @@ def audit_plan(
         ),
     ] = None,
     reader: Annotated[ReaderName, typer.Option(help="Who reads the masks; resnet18 is the paper's.")] = _SMALL,
+    only: Annotated[
+        list[Question] | None,
+        typer.Option(help="What to ask, if not all: what masks tell, whether filled pixels show, γ; may be repeated."),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0 means as many as cores and threads allow.")] = 0,
 ) -> None:
     """Do the holes give the class away? Measure what the masks tell, and whether the fill shows them.
@@ -54,17 +59,19 @@ def audit_plan(
     folder = store or target
     plan, prints = _plan_of(target, store)
     settings = Settings(tuple(fraction or usual_fractions(plan.fractions)), reader.value)
-    if prints is None or pending_audit(plan, Store(folder), settings, prints).missing:
+    questions = [one.value for one in only] if only else list(QUESTIONS)
+    if prints is None or pending_audit(plan, Store(folder), settings, prints, questions).missing:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         workers = jobs or max(1, (os.cpu_count() or 1) // plan.threads)
         try:
-            work = _audit_shown(plan, target if store else None, Store(folder), settings, Local(workers))
+            work = _audit_shown(plan, target if store else None, Store(folder), settings, Local(workers), questions)
         except KeyboardInterrupt:
             console.print(f"stopped; what is done is in {folder}: audit again to go on", highlight=False)
             raise typer.Exit(130) from None
     else:
-        work = pending_audit(plan, Store(folder), settings, prints)
-    _show(audit_tables(work, Store(folder)), folder)
+        work = pending_audit(plan, Store(folder), settings, prints, questions)
+    tables = audit_tables(work, Store(folder))
+    _show({name: table for name, table in tables.items() if name in questions or len(table)}, folder)
     if work.missing:
         console.print(f"{len(work.missing)} items are missing: roadworthy status {folder}", highlight=False)
         raise typer.Exit(1)
@@ -86,7 +93,9 @@ def _plan_of(target: Path, store: Path | None) -> tuple[Plan, Fingerprints | Non
     return kept_plan(Store(target)), Fingerprints(**notes["fingerprints"])
 
 
-def _audit_shown(plan: Plan, path: Path | None, store: Store, settings: Settings, doer: Local) -> AuditWork:
+def _audit_shown(
+    plan: Plan, path: Path | None, store: Store, settings: Settings, doer: Local, questions: list[str]
+) -> AuditWork:
     with ExitStack() as stack:
         advance: list[Advance] = []
 
@@ -98,7 +107,7 @@ def _audit_shown(plan: Plan, path: Path | None, store: Store, settings: Settings
             steps = len(work.missing) + len(work.missing_maps)
             advance.append(stack.enter_context(progress_bar("auditing", steps)))
 
-        return audit(plan, store, settings, doer, lambda event: advance[0](1), on_start)
+        return audit(plan, store, settings, doer, lambda event: advance[0](1), on_start, questions)
 
 
 def _show(tables: dict[str, pd.DataFrame], folder: Path) -> None:

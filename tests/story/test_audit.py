@@ -151,6 +151,19 @@ def test_a_store_finds_the_data_of_its_plan_when_there_is_more_to_do(project, un
     assert set(pd.read_csv(project / "unbroken" / "audit" / "masks.csv")["fraction"]) == {0.2, 0.4}
 
 
+def test_a_single_question_is_answered_alone_and_leaves_other_answers_in_place(project):
+    first = audit(project, "plan.toml", "--store", "asked", "--only", "geometry", "--jobs", "1")
+    assert first.returncode == 0, first.stdout + first.stderr
+    # 2 maps and the geometry of 2 methods: nothing was trained.
+    assert len(contents(project / "asked")) == 4
+    assert [path.stem for path in (project / "asked" / "audit").iterdir()] == ["geometry"]
+    geometry = (project / "asked" / "audit" / "geometry.csv").read_bytes()
+    then = audit(project, "asked", "--only", "masks", "--jobs", "1")
+    assert then.returncode == 0, then.stdout + then.stderr
+    assert (project / "asked" / "audit" / "geometry.csv").read_bytes() == geometry
+    assert len(contents(project / "asked")) == 8  # 2 methods × 2 shares more
+
+
 def test_what_cannot_be_audited_is_said_in_one_line(project, monkeypatch):
     monkeypatch.chdir(project)
     pictures(project / "same", worlds.sides(n=12), ("left", "left"))
