@@ -15,10 +15,21 @@ FLOORS = [
         *("gan_training", "gan_search"),
     ],
     ["statistics"],
-    ["parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "auditor"],
+    ["parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "costs", "auditor"],
     [
         *("progress", "report", "figures", "study", "toy", "illustrations", "inspection", "comparison", "calls"),
-        *("compare", "demo", "gain_commands", "stored", "lab", "imputer_commands", "runs", "audits", "cli", "__main__"),
+        *(
+            "compare",
+            "demo",
+            "gain_commands",
+            "model_commands",
+            "stored",
+            "forecasts",
+            "lab",
+            "imputer_commands",
+            "runs",
+        ),
+        *("audits", "cli", "__main__"),
     ],
 ]
 """Within a floor a module may import what stands to its left; the families of floor 1 never meet."""

@@ -1,0 +1,308 @@
+"""What would a plan cost? A few images are timed with thinned-out methods, and multiplied by what was left out.
+
+Everything is timed at two sizes, so that what is paid once (loading, building, compiling) is not multiplied.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from inspect import signature
+from itertools import pairwise
+from typing import NamedTuple
+
+from roadworthy.attributions import paper_methods
+from roadworthy.building import (
+    Arrays,
+    awaits_training,
+    build_augment,
+    build_data,
+    build_loss,
+    build_network,
+    build_school,
+    build_untrained,
+    built,
+    imputer_for,
+)
+from roadworthy.datasets import first
+from roadworthy.evaluation import evaluating, fastest_device
+from roadworthy.gan_training import train_gain
+from roadworthy.imputers.multigrid import compile_now
+from roadworthy.items import Fingerprints
+from roadworthy.keys import Key
+from roadworthy.parts import part
+from roadworthy.plan import SIZES, Plan, Spec
+from roadworthy.retraining import Mapped, MaskTuned, Retrained
+from roadworthy.runner import Work, pending
+from roadworthy.schooling import split
+from roadworthy.store import FOLDERS, Store
+from roadworthy.training import Recipe
+from roadworthy.types import Dataset, Removal, Scores
+from roadworthy.work import MapTask, SweepTask, gain_of, groups, perform, recipe_of, threads, train_of
+
+clock = time.perf_counter
+
+PIXELS = 32 * 32 * 32
+"""How many are timed at once: 32 images of 32×32, of large images never fewer than 2."""
+THIN = 3
+"""Passes per image of the second timing of a method; the first has one."""
+EPOCHS = 3
+"""Of a training that is timed: the first pays what is paid once, the fastest of the others is what each costs."""
+ENOUGH = 0.5
+"""Seconds of timing after which nothing is timed again."""
+
+_PASSES: Mapping[str, tuple[str, ...]] = {
+    "ig": ("steps",),
+    **dict.fromkeys(("ig-sg", "ig-sq", "ig-var"), ("steps", "ig_samples")),
+    **dict.fromkeys(("gb-sg", "gb-sq", "gb-var"), ("gb_samples",)),
+}
+"""The options of a method whose product is its number of passes per image."""
+_DEFAULTS = {name: option.default for name, option in signature(paper_methods).parameters.items()}
+
+OnEpoch = Callable[[object], object]
+
+
+class Estimate(NamedTuple):
+    """Seconds of one job on this machine for all of a plan, and how many images it is about."""
+
+    images: int
+    train_images: int
+    maps: float
+    trials: float
+    trainings: float
+    model: float
+    """the training of the model itself, where its weights are yet to be made"""
+
+
+class Line(NamedTuple):
+    """Seconds that are paid once, and those for each unit of work."""
+
+    once: float
+    each: float
+
+    @classmethod
+    def through(cls, small: tuple[int, float], large: tuple[int, float]) -> "Line":
+        """Two timings, as (units, seconds); where noise hides the slope, nothing counts as paid once."""
+        (few, short), (many, long) = small, large
+        if long <= short or many == few:
+            return cls(0.0, long / many)
+        each = (long - short) / (many - few)
+        return cls(max(0.0, short - each * few), each)
+
+    def at(self, units: float) -> float:
+        return self.once + self.each * units
+
+
+def outlook(plan: Plan, store: Store) -> Work:
+    """What a run would do, also before there are weights. To know that all is missing nobody need read the images."""
+    if awaits_training(plan) or not any(store.ids(kind) for kind in FOLDERS):
+        return pending(plan, store, Fingerprints("", "", "", dict.fromkeys(plan.imputer_files, "")))
+    return pending(plan, store)
+
+
+def estimate(plan: Plan) -> Estimate:
+    data = build_data(plan)
+    images, train_images = len(data), len(build_data(plan, "train")) if plan.train is not None else 0
+    height, width = next(data.batches(1)).images.shape[-2:]
+    count = min(images, max(2, PIXELS // (height * width)))
+    model = _model_seconds(plan, count) if awaits_training(plan) else 0.0
+    few = _few(plan, count)
+    with Key(0).fold("estimate").torch_rng(), threads(plan.threads):
+        compile_now()
+        maps = _map_seconds(few) / count * (images + (train_images if plan.retrains else 0))
+        gain, painter = _gain_line(few) if plan.trained_imputers else (Line(0.0, 0.0), None)
+        trainings = len(plan.trained_imputers) * gain.at(train_images * (plan.gain.epochs if plan.gain else 0))
+        if plan.recipe is not None:
+            trainings += _judges_seconds(few, painter, train_images * plan.recipe.epochs)
+        trials = _trial_seconds(few, painter, count, images)
+    return Estimate(images, train_images, maps, trials, trainings, model)
+
+
+def _few(plan: Plan, images: int) -> Plan:
+    """The plan on its first images, in one batch; with fresh weights where there are none yet."""
+    most = min([images, *(one.batch_size for one in (plan.recipe, plan.gain) if one is not None)])
+    model = {key: value for key, value in plan.model.items() if key != "weights"}
+    return replace(
+        plan,
+        data=_first(plan.data, images),
+        train=None if plan.train is None else _first(plan.train, max(2, most)),
+        model=model if awaits_training(plan) else plan.model,
+        map_batch=images,
+        batch=images,
+    )
+
+
+def _first(spec: Spec, images: int) -> Spec:
+    return {**{key: value for key, value in spec.items() if key not in SIZES}, "images": images}
+
+
+# ── maps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def passes(spec: Spec) -> int:
+    """Per image, of those that can be left out; 1 for methods that are timed as they are."""
+    if spec["name"] == "blurred":
+        return passes(spec["of"])
+    return math.prod(spec.get(option, _DEFAULTS[option]) for option in _PASSES.get(spec["name"], ()))
+
+
+def thinned(spec: Spec, count: int) -> Spec:
+    """The method with `count` passes per image, where its number can be chosen."""
+    options = _PASSES.get(spec["name"], ())
+    return {**spec, **dict.fromkeys(options, 1), **dict.fromkeys(options[:1], count)}
+
+
+def _map_seconds(few: Plan) -> float:
+    """Of all methods. Those that share a source are told apart by the options of the plan, not by the thinned ones."""
+    shared = groups(few, list(few.maps))
+    wanted = {names: passes(few.maps[names[0]]) for names in shared}
+    short = _timed_maps(few, 1, shared)
+    longer = _timed_maps(few, THIN, [names for names in shared if wanted[names] > 1])
+    lines = {names: Line.through((1, short[names]), (THIN, seconds)) for names, seconds in longer.items()}
+    return sum(lines[names].at(wanted[names]) if names in lines else short[names] for names in shared)
+
+
+def _timed_maps(few: Plan, count: int, shared: list[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
+    plan = replace(few, train=None, methods={name: thinned(spec, count) for name, spec in few.methods.items()})
+    for names in shared[:1]:
+        perform(MapTask(plan, names))  # builds what the others find built
+    return {names: _seconds(lambda names=names: perform(MapTask(plan, names))) for names in shared}  # type: ignore[misc]
+
+
+# ── dots ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _trial_seconds(few: Plan, painter: Arrays | None, count: int, images: int) -> float:
+    small, large = (_timed_sweeps(few, painter, size) for size in (1, count))
+    total = 0.0
+    for imputer in few.imputers:
+        sweeps = sum(sweep[2] == imputer for sweep in few.sweeps())
+        total += sweeps * Line.through((1, small[imputer]), (count, large[imputer])).at(images * len(few.fractions))
+    return total
+
+
+def _timed_sweeps(few: Plan, painter: Arrays | None, images: int) -> dict[str, float]:
+    """imputer to the seconds of one fraction"""
+    plan = replace(few, data=_first(few.data, images), train=None)
+    scores = _some_scores(built(plan).data).numpy()
+    found = {}
+    for imputer in plan.imputers:
+        own = painter if imputer in plan.trained_imputers else None
+        task = SweepTask(plan, next(iter(plan.maps)), "morf", imputer, "fixed-model", 0, (0.5,), scores, painter=own)
+        perform(task)  # the first time compiles
+        found[imputer] = _seconds(lambda task=task: perform(task))  # type: ignore[misc]
+    return found
+
+
+def _some_scores(data: Dataset) -> Scores:
+    height, width = next(data.batches(1)).images.shape[-2:]
+    return Key(0).uniform(data.ids, (height, width))
+
+
+# ── trainings ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _judges_seconds(few: Plan, painter: Arrays | None, learned: int) -> float:
+    """All trainings of judges on so many images, every epoch counted. Fills differ in cost, so each is timed."""
+    total, tuned = 0.0, [imputer for imputer, _ in few.tunings()]
+    above = len(few.fractions) - 1
+    plain = len(few.seeds)  # without removal: one per seed
+    for imputer in few.imputers:
+        retrained = above * sum(sweep[2:4] == (imputer, "retrained") for sweep in few.sweeps())
+        if retrained:
+            total += (retrained + plain) * _retraining_line(few, imputer, painter).at(learned)
+            plain = 0
+        if imputer in tuned:
+            total += tuned.count(imputer) * _tuning_line(few, imputer, painter).at(learned)
+    return total
+
+
+def _retraining_line(few: Plan, imputer: str, painter: Arrays | None) -> Line:
+    removal, train = _removal(few, imputer, painter), train_of(built(few))
+
+    def teach(on_epoch: OnEpoch) -> None:
+        judge = Retrained(
+            _short(recipe_of(few)), Mapped(train, _some_scores(train)), lambda: build_network(few),
+            loss=build_loss(few), augment=build_augment(few), device=fastest_device(), on_epoch=on_epoch,
+        )  # fmt: skip
+        judge.trained(removal, 0.5, Key(0))
+
+    return _taught(teach, len(train))
+
+
+def _tuning_line(few: Plan, imputer: str, painter: Arrays | None) -> Line:
+    context = built(few)
+
+    def teach(on_epoch: OnEpoch) -> None:
+        judge = MaskTuned(
+            _short(recipe_of(few)), train_of(context), context.model,
+            loss=build_loss(few), augment=build_augment(few), on_epoch=on_epoch,
+        )  # fmt: skip
+        with evaluating(context.model, fastest_device()):
+            judge.tuned(_removal(few, imputer, painter).imputer, Key(0))
+
+    return _taught(teach, len(train_of(context)))
+
+
+def _removal(few: Plan, imputer: str, painter: Arrays | None) -> Removal:
+    own = painter if imputer in few.trained_imputers else None
+    return Removal(part("orders", "morf").make(), imputer_for(built(few), imputer, own))
+
+
+def _gain_line(few: Plan) -> tuple[Line, Arrays]:
+    """Its line, and the weights of one that has hardly begun."""
+    recipe, train = replace(gain_of(few), epochs=EPOCHS), train_of(built(few))
+    some = first(train, max(2, len(train) // 2))  # two networks at work: half as many images do
+    learned, _ = split(len(some), recipe.optimisation, Key(0))
+    begun: dict[str, Arrays] = {}
+
+    def teach(on_epoch: OnEpoch) -> None:
+        tensors = train_gain(recipe, some, device=fastest_device(), on_epoch=on_epoch).tensors()
+        begun["weights"] = {name: tensor.numpy() for name, tensor in tensors.items()}
+
+    return _taught(teach, len(learned)), begun["weights"]
+
+
+def _model_seconds(plan: Plan, images: int) -> float:
+    """The training of the model itself, as `roadworthy train` does it."""
+    if plan.training is None:
+        return 0.0
+    recipe, learned = plan.training.recipe, len(build_data(plan, "training"))
+    few = _first(plan.training.data, max(2, min(images, recipe.batch_size)))
+    school = build_school(replace(plan, training=replace(plan.training, recipe=_short(recipe), data=few)), seed=0)
+
+    def teach(on_epoch: OnEpoch) -> None:
+        with Key(0).fold("init").torch_rng():
+            model = build_untrained(plan).to(fastest_device())
+        school._replace(on_epoch=on_epoch).train(model)
+
+    with threads(plan.threads):
+        return _taught(teach, len(school.data)).at(learned * recipe.epochs)
+
+
+def _short(recipe: Recipe) -> Recipe:
+    """A few epochs of the same steps; the rate is so small that nothing diverges."""
+    return replace(
+        recipe, epochs=EPOCHS, lr=1e-9, schedule="constant", milestones=(), select="last", patience=0
+    )  # fmt: skip
+
+
+def _taught(teach: Callable[[OnEpoch], None], images: int) -> Line:
+    """Per image that is learned from, from the ends of the epochs of a training on so many."""
+    started, ends = clock(), list[float]()
+    teach(lambda record: ends.append(clock()))
+    epoch = min(after - before for before, after in pairwise(ends))
+    return Line(max(0.0, ends[0] - started - epoch), epoch / images)
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    """The best of a few, as other programs only make it longer; what takes long is done once."""
+    best, spent = math.inf, 0.0
+    for _ in range(3):
+        started = clock()
+        action()
+        took = clock() - started
+        best, spent = min(best, took), spent + took
+        if spent > ENOUGH:
+            break
+    return best
