@@ -1,14 +1,14 @@
 """What would a plan cost? A few images are timed with thinned-out methods, and multiplied by what was left out.
 
-Everything is timed at two sizes, so that what is paid once (loading, building, compiling) is not multiplied.
+Maps and dots are timed at two sizes, so that what is paid once (loading, building) is not multiplied.
 """
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import signature
-from itertools import pairwise
 from typing import NamedTuple
 
 from roadworthy.attributions import paper_methods
@@ -22,11 +22,11 @@ from roadworthy.building import (
     build_school,
     build_untrained,
     built,
-    imputer_for,
 )
 from roadworthy.datasets import first
 from roadworthy.evaluation import evaluating, fastest_device
 from roadworthy.gan_training import train_gain
+from roadworthy.imputers import Constant
 from roadworthy.imputers.multigrid import compile_now
 from roadworthy.items import Fingerprints
 from roadworthy.keys import Key
@@ -37,17 +37,17 @@ from roadworthy.runner import Work, pending
 from roadworthy.schooling import split
 from roadworthy.store import FOLDERS, Store
 from roadworthy.training import Recipe
-from roadworthy.types import Dataset, Removal, Scores
+from roadworthy.types import Dataset, Imputer, Removal, Scores
 from roadworthy.work import MapTask, SweepTask, gain_of, groups, perform, recipe_of, threads, train_of
 
 clock = time.perf_counter
 
 PIXELS = 32 * 32 * 32
-"""How many are timed at once: 32 images of 32×32, of large images never fewer than 2."""
+"""How many are timed at once: 32 images of 32×32, of large ones a single image (trainings take two)."""
 THIN = 3
 """Passes per image of the second timing of a method; the first has one."""
-EPOCHS = 3
-"""Of a training that is timed: the first pays what is paid once, the fastest of the others is what each costs."""
+EPOCHS = 2
+"""Of a training that is timed."""
 ENOUGH = 0.5
 """Seconds of timing after which nothing is timed again."""
 
@@ -104,17 +104,21 @@ def estimate(plan: Plan) -> Estimate:
     data = build_data(plan)
     images, train_images = len(data), len(build_data(plan, "train")) if plan.train is not None else 0
     height, width = next(data.batches(1)).images.shape[-2:]
-    count = min(images, max(2, PIXELS // (height * width)))
-    model = _model_seconds(plan, count) if awaits_training(plan) else 0.0
+    count = min(images, max(1, PIXELS // (height * width)))
+    model = _time_model(plan, count) if awaits_training(plan) else 0.0
     few = _few(plan, count)
     with Key(0).fold("estimate").torch_rng(), threads(plan.threads):
         compile_now()
-        maps = _map_seconds(few) / count * (images + (train_images if plan.retrains else 0))
-        gain, painter = _gain_line(few) if plan.trained_imputers else (Line(0.0, 0.0), None)
-        trainings = len(plan.trained_imputers) * gain.at(train_images * (plan.gain.epochs if plan.gain else 0))
+        maps = _time_maps(few) / count * (images + (train_images if plan.retrains else 0))
+        trainings, painter = 0.0, None
+        if plan.trained_imputers:
+            seconds, painter = _time_gain(few)
+            trainings += len(plan.trained_imputers) * seconds * train_images * gain_of(plan).epochs
+        dots = _time_dots(few, painter, max(2, count))
+        trials = sum(_sweeps(plan, name) * line.at(images * len(plan.fractions)) for name, line in dots.items())
         if plan.recipe is not None:
-            trainings += _judges_seconds(few, painter, train_images * plan.recipe.epochs)
-        trials = _trial_seconds(few, painter, count, images)
+            fills = {name: line.each for name, line in dots.items()}
+            trainings += _time_judges(few, fills) * train_images * plan.recipe.epochs
     return Estimate(images, train_images, maps, trials, trainings, model)
 
 
@@ -152,7 +156,7 @@ def thinned(spec: Spec, count: int) -> Spec:
     return {**spec, **dict.fromkeys(options, 1), **dict.fromkeys(options[:1], count)}
 
 
-def _map_seconds(few: Plan) -> float:
+def _time_maps(few: Plan) -> float:
     """Of all methods. Those that share a source are told apart by the options of the plan, not by the thinned ones."""
     shared = groups(few, list(few.maps))
     wanted = {names: passes(few.maps[names[0]]) for names in shared}
@@ -164,21 +168,22 @@ def _map_seconds(few: Plan) -> float:
 
 def _timed_maps(few: Plan, count: int, shared: list[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
     plan = replace(few, train=None, methods={name: thinned(spec, count) for name, spec in few.methods.items()})
-    for names in shared[:1]:
-        perform(MapTask(plan, names))  # builds what the others find built
+    built(plan)  # its time belongs to no method
     return {names: _seconds(lambda names=names: perform(MapTask(plan, names))) for names in shared}  # type: ignore[misc]
 
 
 # ── dots ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _trial_seconds(few: Plan, painter: Arrays | None, count: int, images: int) -> float:
-    small, large = (_timed_sweeps(few, painter, size) for size in (1, count))
-    total = 0.0
-    for imputer in few.imputers:
-        sweeps = sum(sweep[2] == imputer for sweep in few.sweeps())
-        total += sweeps * Line.through((1, small[imputer]), (count, large[imputer])).at(images * len(few.fractions))
-    return total
+def _time_dots(few: Plan, painter: Arrays | None, images: int) -> dict[str, Line]:
+    """imputer to what an image costs at one fraction"""
+    small, large = (_timed_sweeps(few, painter, size) for size in (1, images))
+    return {name: Line.through((1, small[name]), (images, large[name])) for name in few.imputers}
+
+
+def _sweeps(plan: Plan, imputer: str, *judges: str) -> int:
+    """How many there are with that imputer, and with one of those judges if any is named."""
+    return sum(sweep[2] == imputer and sweep[3] in (judges or plan.judges) for sweep in plan.sweeps())
 
 
 def _timed_sweeps(few: Plan, painter: Arrays | None, images: int) -> dict[str, float]:
@@ -189,7 +194,6 @@ def _timed_sweeps(few: Plan, painter: Arrays | None, images: int) -> dict[str, f
     for imputer in plan.imputers:
         own = painter if imputer in plan.trained_imputers else None
         task = SweepTask(plan, next(iter(plan.maps)), "morf", imputer, "fixed-model", 0, (0.5,), scores, painter=own)
-        perform(task)  # the first time compiles
         found[imputer] = _seconds(lambda task=task: perform(task))  # type: ignore[misc]
     return found
 
@@ -202,35 +206,40 @@ def _some_scores(data: Dataset) -> Scores:
 # ── trainings ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _judges_seconds(few: Plan, painter: Arrays | None, learned: int) -> float:
-    """All trainings of judges on so many images, every epoch counted. Fills differ in cost, so each is timed."""
-    total, tuned = 0.0, [imputer for imputer, _ in few.tunings()]
-    above = len(few.fractions) - 1
-    plain = len(few.seeds)  # without removal: one per seed
-    for imputer in few.imputers:
-        retrained = above * sum(sweep[2:4] == (imputer, "retrained") for sweep in few.sweeps())
-        if retrained:
-            total += (retrained + plain) * _retraining_line(few, imputer, painter).at(learned)
-            plain = 0
-        if imputer in tuned:
-            total += tuned.count(imputer) * _tuning_line(few, imputer, painter).at(learned)
+def _time_judges(few: Plan, fills: Mapping[str, float]) -> float:
+    """Seconds per image and epoch, of all trainings of judges together.
+
+    One fill is timed in a training. Another costs there more or less what it does in a dot, which `fills` tells.
+    """
+    retrained = {name: (len(few.fractions) - 1) * _sweeps(few, name, "retrained") for name in few.imputers}
+    tuned = Counter(imputer for imputer, _ in few.tunings())
+    base = next(iter(built(few).imputers), None)
+    more = {name: fills[name] - (fills[base] if base else 0.0) for name in few.imputers}
+    total = 0.0
+    if few.retrains:
+        seconds = _time_retraining(few, base)
+        total += len(few.seeds) * seconds  # without removal: one per seed
+        total += sum(count * max(0.0, seconds + more[name]) for name, count in retrained.items())
+    if tuned:
+        seconds = _time_tuning(few, base)
+        total += sum(count * max(0.0, seconds + more[name]) for name, count in tuned.items())
     return total
 
 
-def _retraining_line(few: Plan, imputer: str, painter: Arrays | None) -> Line:
-    removal, train = _removal(few, imputer, painter), train_of(built(few))
+def _time_retraining(few: Plan, imputer: str | None) -> float:
+    train = train_of(built(few))
 
     def teach(on_epoch: OnEpoch) -> None:
         judge = Retrained(
             _short(recipe_of(few)), Mapped(train, _some_scores(train)), lambda: build_network(few),
             loss=build_loss(few), augment=build_augment(few), device=fastest_device(), on_epoch=on_epoch,
         )  # fmt: skip
-        judge.trained(removal, 0.5, Key(0))
+        judge.trained(Removal(part("orders", "morf").make(), _imputer(few, imputer)), 0.5, Key(0))
 
     return _taught(teach, len(train))
 
 
-def _tuning_line(few: Plan, imputer: str, painter: Arrays | None) -> Line:
+def _time_tuning(few: Plan, imputer: str | None) -> float:
     context = built(few)
 
     def teach(on_epoch: OnEpoch) -> None:
@@ -239,18 +248,18 @@ def _tuning_line(few: Plan, imputer: str, painter: Arrays | None) -> Line:
             loss=build_loss(few), augment=build_augment(few), on_epoch=on_epoch,
         )  # fmt: skip
         with evaluating(context.model, fastest_device()):
-            judge.tuned(_removal(few, imputer, painter).imputer, Key(0))
+            judge.tuned(_imputer(few, imputer), Key(0))
 
     return _taught(teach, len(train_of(context)))
 
 
-def _removal(few: Plan, imputer: str, painter: Arrays | None) -> Removal:
-    own = painter if imputer in few.trained_imputers else None
-    return Removal(part("orders", "morf").make(), imputer_for(built(few), imputer, own))
+def _imputer(few: Plan, name: str | None) -> Imputer:
+    """Where the only one is yet to be trained, a constant: it costs next to nothing."""
+    return built(few).imputers[name] if name else Constant(0.5)
 
 
-def _gain_line(few: Plan) -> tuple[Line, Arrays]:
-    """Its line, and the weights of one that has hardly begun."""
+def _time_gain(few: Plan) -> tuple[float, Arrays]:
+    """Seconds per image and epoch, and the weights of one that has hardly begun."""
     recipe, train = replace(gain_of(few), epochs=EPOCHS), train_of(built(few))
     some = first(train, max(2, len(train) // 2))  # two networks at work: half as many images do
     learned, _ = split(len(some), recipe.optimisation, Key(0))
@@ -263,8 +272,8 @@ def _gain_line(few: Plan) -> tuple[Line, Arrays]:
     return _taught(teach, len(learned)), begun["weights"]
 
 
-def _model_seconds(plan: Plan, images: int) -> float:
-    """The training of the model itself, as `roadworthy train` does it."""
+def _time_model(plan: Plan, images: int) -> float:
+    """Seconds of the whole training of the model itself, as `roadworthy train` does it."""
     if plan.training is None:
         return 0.0
     recipe, learned = plan.training.recipe, len(build_data(plan, "training"))
@@ -277,7 +286,7 @@ def _model_seconds(plan: Plan, images: int) -> float:
         school._replace(on_epoch=on_epoch).train(model)
 
     with threads(plan.threads):
-        return _taught(teach, len(school.data)).at(learned * recipe.epochs)
+        return _taught(teach, len(school.data)) * learned * recipe.epochs
 
 
 def _short(recipe: Recipe) -> Recipe:
@@ -287,12 +296,14 @@ def _short(recipe: Recipe) -> Recipe:
     )  # fmt: skip
 
 
-def _taught(teach: Callable[[OnEpoch], None], images: int) -> Line:
-    """Per image that is learned from, from the ends of the epochs of a training on so many."""
-    started, ends = clock(), list[float]()
+def _taught(teach: Callable[[OnEpoch], None], images: int) -> float:
+    """Seconds per image that is learned from, of a training on so many.
+
+    Taken from the second epoch: the first also pays for building and importing, which a real training hardly feels.
+    """
+    ends: list[float] = []
     teach(lambda record: ends.append(clock()))
-    epoch = min(after - before for before, after in pairwise(ends))
-    return Line(max(0.0, ends[0] - started - epoch), epoch / images)
+    return (ends[1] - ends[0]) / images
 
 
 def _seconds(action: Callable[[], object]) -> float:

@@ -152,7 +152,7 @@ def _verdicts_of(folder: Path) -> tuple[dict[Dot, Verdict], int]:
 def status(folder: StorePath) -> None:
     """What is done, pending and failed, and how long the rest will take.
 
-    Example: `roadworthy status runs/cifar10`
+    Example: `roadworthy status runs/cifar10-cpu`
     """
     store, left = _work_of(folder)
     failures, durations = store.failures(), store.provenance().get("durations", {})
@@ -179,7 +179,7 @@ def export(
 ) -> None:
     """Write every judgement, one row per dot and image, to a table.
 
-    Example: `roadworthy export runs/cifar10 verdicts.csv`
+    Example: `roadworthy export runs/cifar10-cpu verdicts.csv`
     """
     check_table(file)
     verdicts, missing = _verdicts_of(folder)
@@ -218,7 +218,7 @@ def report(
 ) -> None:
     """Write a page to look at: ranking, curves, agreement, pictures, and what is missing, in one HTML file.
 
-    Example: `roadworthy report runs/cifar10 -o report.html`
+    Example: `roadworthy report runs/cifar10-cpu -o report.html`
     """
     store, work = opened(folder)
     with progress_bar("making the page", None):
