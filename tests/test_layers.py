@@ -15,7 +15,20 @@ FLOORS = [
         *("gan_training", "gan_search"),
     ],
     ["statistics"],
-    ["parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "costs", "auditor"],
+    [
+        "parts",
+        "plan",
+        "items",
+        "store",
+        "building",
+        "auditing",
+        "work",
+        "executors",
+        "runner",
+        "timing",
+        "costs",
+        "auditor",
+    ],
     [
         *("progress", "report", "figures", "study", "toy", "illustrations", "inspection", "comparison", "calls"),
         *(

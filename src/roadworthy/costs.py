@@ -4,9 +4,8 @@ Maps and dots are timed at two sizes, so that what is paid once (loading, buildi
 """
 
 import math
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from inspect import signature
 from typing import NamedTuple
@@ -36,11 +35,10 @@ from roadworthy.retraining import Mapped, MaskTuned, Retrained
 from roadworthy.runner import Work, pending
 from roadworthy.schooling import split
 from roadworthy.store import FOLDERS, Store
+from roadworthy.timing import Line, OnEpoch, seconds, seconds_per_image
 from roadworthy.training import Recipe
 from roadworthy.types import Dataset, Imputer, Removal, Scores
 from roadworthy.work import MapTask, SweepTask, gain_of, groups, perform, recipe_of, threads, train_of
-
-clock = time.perf_counter
 
 PIXELS = 32 * 32 * 32
 """How many are timed at once: 32 images of 32×32, of large ones a single image (trainings take two)."""
@@ -48,9 +46,6 @@ THIN = 3
 """Passes per image of the second timing of a method; the first has one."""
 EPOCHS = 2
 """Of a training that is timed."""
-ENOUGH = 0.5
-"""Seconds of timing after which nothing is timed again."""
-
 _PASSES: Mapping[str, tuple[str, ...]] = {
     "ig": ("steps",),
     **dict.fromkeys(("ig-sg", "ig-sq", "ig-var"), ("steps", "ig_samples")),
@@ -58,8 +53,6 @@ _PASSES: Mapping[str, tuple[str, ...]] = {
 }
 """The options of a method whose product is its number of passes per image."""
 _DEFAULTS = {name: option.default for name, option in signature(paper_methods).parameters.items()}
-
-OnEpoch = Callable[[object], object]
 
 
 class Estimate(NamedTuple):
@@ -72,25 +65,6 @@ class Estimate(NamedTuple):
     trainings: float
     model: float
     """the training of the model itself, where its weights are yet to be made"""
-
-
-class Line(NamedTuple):
-    """Seconds that are paid once, and those for each unit of work."""
-
-    once: float
-    each: float
-
-    @classmethod
-    def through(cls, small: tuple[int, float], large: tuple[int, float]) -> "Line":
-        """Two timings, as (units, seconds); where noise hides the slope, nothing counts as paid once."""
-        (few, short), (many, long) = small, large
-        if long <= short or many == few:
-            return cls(0.0, long / many)
-        each = (long - short) / (many - few)
-        return cls(max(0.0, short - each * few), each)
-
-    def at(self, units: float) -> float:
-        return self.once + self.each * units
 
 
 def outlook(plan: Plan, store: Store) -> Work:
@@ -112,8 +86,8 @@ def estimate(plan: Plan) -> Estimate:
         maps = _time_maps(few) / count * (images + (train_images if plan.retrains else 0))
         trainings, painter = 0.0, None
         if plan.trained_imputers:
-            seconds, painter = _time_gain(few)
-            trainings += len(plan.trained_imputers) * seconds * train_images * gain_of(plan).epochs
+            each, painter = _time_gain(few)
+            trainings += len(plan.trained_imputers) * each * train_images * gain_of(plan).epochs
         dots = _time_dots(few, painter, max(2, count))
         trials = sum(_sweeps(plan, name) * line.at(images * len(plan.fractions)) for name, line in dots.items())
         if plan.recipe is not None:
@@ -162,14 +136,14 @@ def _time_maps(few: Plan) -> float:
     wanted = {names: passes(few.maps[names[0]]) for names in shared}
     short = _timed_maps(few, 1, shared)
     longer = _timed_maps(few, THIN, [names for names in shared if wanted[names] > 1])
-    lines = {names: Line.through((1, short[names]), (THIN, seconds)) for names, seconds in longer.items()}
+    lines = {names: Line.through((1, short[names]), (THIN, longer[names])) for names in longer}
     return sum(lines[names].at(wanted[names]) if names in lines else short[names] for names in shared)
 
 
 def _timed_maps(few: Plan, count: int, shared: list[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
     plan = replace(few, train=None, methods={name: thinned(spec, count) for name, spec in few.methods.items()})
     built(plan)  # its time belongs to no method
-    return {names: _seconds(lambda names=names: perform(MapTask(plan, names))) for names in shared}  # type: ignore[misc]
+    return {names: seconds(lambda names=names: perform(MapTask(plan, names))) for names in shared}  # type: ignore[misc]
 
 
 # ── dots ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +168,7 @@ def _timed_sweeps(few: Plan, painter: Arrays | None, images: int) -> dict[str, f
     for imputer in plan.imputers:
         own = painter if imputer in plan.trained_imputers else None
         task = SweepTask(plan, next(iter(plan.maps)), "morf", imputer, "fixed-model", 0, (0.5,), scores, painter=own)
-        found[imputer] = _seconds(lambda task=task: perform(task))  # type: ignore[misc]
+        found[imputer] = seconds(lambda task=task: perform(task))  # type: ignore[misc]
     return found
 
 
@@ -217,12 +191,12 @@ def _time_judges(few: Plan, fills: Mapping[str, float]) -> float:
     more = {name: fills[name] - (fills[base] if base else 0.0) for name in few.imputers}
     total = 0.0
     if few.retrains:
-        seconds = _time_retraining(few, base)
-        total += len(few.seeds) * seconds  # without removal: one per seed
-        total += sum(count * max(0.0, seconds + more[name]) for name, count in retrained.items())
+        each = _time_retraining(few, base)
+        total += len(few.seeds) * each  # without removal: one per seed
+        total += sum(count * max(0.0, each + more[name]) for name, count in retrained.items())
     if tuned:
-        seconds = _time_tuning(few, base)
-        total += sum(count * max(0.0, seconds + more[name]) for name, count in tuned.items())
+        each = _time_tuning(few, base)
+        total += sum(count * max(0.0, each + more[name]) for name, count in tuned.items())
     return total
 
 
@@ -236,7 +210,7 @@ def _time_retraining(few: Plan, imputer: str | None) -> float:
         )  # fmt: skip
         judge.trained(Removal(part("orders", "morf").make(), _imputer(few, imputer)), 0.5, Key(0))
 
-    return _taught(teach, len(train))
+    return seconds_per_image(teach, len(train))
 
 
 def _time_tuning(few: Plan, imputer: str | None) -> float:
@@ -250,7 +224,7 @@ def _time_tuning(few: Plan, imputer: str | None) -> float:
         with evaluating(context.model, fastest_device()):
             judge.tuned(_imputer(few, imputer), Key(0))
 
-    return _taught(teach, len(train_of(context)))
+    return seconds_per_image(teach, len(train_of(context)))
 
 
 def _imputer(few: Plan, name: str | None) -> Imputer:
@@ -269,7 +243,7 @@ def _time_gain(few: Plan) -> tuple[float, Arrays]:
         tensors = train_gain(recipe, some, device=fastest_device(), on_epoch=on_epoch).tensors()
         begun["weights"] = {name: tensor.numpy() for name, tensor in tensors.items()}
 
-    return _taught(teach, len(learned)), begun["weights"]
+    return seconds_per_image(teach, len(learned)), begun["weights"]
 
 
 def _time_model(plan: Plan, images: int) -> float:
@@ -286,7 +260,7 @@ def _time_model(plan: Plan, images: int) -> float:
         school._replace(on_epoch=on_epoch).train(model)
 
     with threads(plan.threads):
-        return _taught(teach, len(school.data)) * learned * recipe.epochs
+        return seconds_per_image(teach, len(school.data)) * learned * recipe.epochs
 
 
 def _short(recipe: Recipe) -> Recipe:
@@ -294,26 +268,3 @@ def _short(recipe: Recipe) -> Recipe:
     return replace(
         recipe, epochs=EPOCHS, lr=1e-9, schedule="constant", milestones=(), select="last", patience=0
     )  # fmt: skip
-
-
-def _taught(teach: Callable[[OnEpoch], None], images: int) -> float:
-    """Seconds per image that is learned from, of a training on so many.
-
-    Taken from the second epoch: the first also pays for building and importing, which a real training hardly feels.
-    """
-    ends: list[float] = []
-    teach(lambda record: ends.append(clock()))
-    return (ends[1] - ends[0]) / images
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    """The best of a few, as other programs only make it longer; what takes long is done once."""
-    best, spent = math.inf, 0.0
-    for _ in range(3):
-        started = clock()
-        action()
-        took = clock() - started
-        best, spent = min(best, took), spent + took
-        if spent > ENOUGH:
-            break
-    return best

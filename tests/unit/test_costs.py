@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from torch import rand
+import torch
 
-from roadworthy import costs
-from roadworthy.costs import Line, estimate, outlook, passes, thinned
+from roadworthy import timing
+from roadworthy.costs import estimate, outlook, passes, thinned
 from roadworthy.items import trial_items
 from roadworthy.plan import plan_from, read_plan
 from roadworthy.store import Store
+from roadworthy.timing import Line
 
 PLANS = Path(__file__).parents[2] / "plans"
 
@@ -69,7 +70,7 @@ seeds = [0, 1]
 @pytest.fixture
 def ticking(tmp_path, monkeypatch):
     (tmp_path / "ticking.py").write_text(TICKING)
-    monkeypatch.setattr(costs, "clock", lambda: sys.modules["ticking"].now[0])
+    monkeypatch.setattr(timing, "clock", lambda: sys.modules["ticking"].now[0])
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "ticking", raising=False)
     import ticking
@@ -93,18 +94,19 @@ def test_every_kind_of_work_costs_what_its_passes_cost(ticking):
     assert cost.model == pytest.approx(200 * 7 / 1000)
 
 
-def test_a_model_with_weights_costs_no_training_of_its_own(ticking):
-    assert estimate(replace(ticking, training=None, model={"name": "load", "factory": "ticking:Ticking"})).model == 0
-
-
-def test_the_estimate_leaves_the_global_generator_alone(ticking):
-    import torch
-
+def test_a_model_without_training_costs_none_and_the_global_generator_is_left_alone(ticking):
+    light = replace(
+        ticking, training=None, model={"name": "load", "factory": "ticking:Ticking"}, methods={"GB": {"name": "gb"}},
+        blurred=(), controls=(), imputers={"linear": {"name": "linear"}}, judges=("fixed-model",), recipe=None,
+        train=None,
+    )  # fmt: skip
     torch.manual_seed(3)
-    expected = rand(2).tolist()
+    expected = torch.rand(2).tolist()
     torch.manual_seed(3)
-    estimate(ticking)
-    assert rand(2).tolist() == expected
+    cost = estimate(light)
+    assert torch.rand(2).tolist() == expected
+    assert (cost.trainings, cost.model) == (0, 0)
+    assert cost.maps == pytest.approx(2 * 500 / 1000)  # the plain image, and one pass
 
 
 def test_a_line_through_two_timings_does_not_multiply_what_is_paid_once():
