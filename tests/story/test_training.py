@@ -63,8 +63,6 @@ def test_a_dry_run_tells_the_grid_the_cost_and_that_the_weights_are_fresh(projec
     assert "the model itself 1 1 " in told
     assert "60 images; one job of 1 thread on this machine; timed with fresh weights" in told
     assert not (project / "runs").exists()
-    checked = flat(roadworthy(project, "plan", "check", "digits.toml").stdout)
-    assert checked.partition("timing")[0] == told.partition("timing")[0]
 
 
 def test_where_the_data_are_missing_the_grid_is_shown_and_the_error_names_the_cure(project):
