@@ -15,10 +15,14 @@ FLOORS = [
         *("gan_training", "gan_search"),
     ],
     ["statistics"],
-    ["parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "auditor"],
+    [
+        *("parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "timing", "costs"),
+        *("auditor",),
+    ],
     [
         *("progress", "report", "figures", "study", "toy", "illustrations", "inspection", "comparison", "calls"),
-        *("compare", "shown", "demo", "gain_commands", "model_commands", "stored", "lab", "imputer_commands", "runs"),
+        *("compare", "shown", "demo", "gain_commands", "model_commands", "stored", "forecasts", "lab"),
+        *("imputer_commands", "runs"),
         *("audits", "cli", "__main__"),
     ],
 ]

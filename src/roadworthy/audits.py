@@ -54,7 +54,7 @@ def audit_plan(
     Does what is missing, maps included, into the store. Verdicts are printed; all tables are written beside the results
     as CSV, in place of those of an audit before.
 
-    Example: `roadworthy audit plans/cifar10.toml --store runs/cifar10`
+    Example: `roadworthy audit plans/cifar10-cpu.toml --store runs/cifar10-cpu`
     """
     folder = store or target
     plan, prints = _plan_of(target, store)

@@ -25,7 +25,7 @@ from roadworthy.models import load
 from roadworthy.models.loading import named
 from roadworthy.parts import PARTS, part
 from roadworthy.plan import LOCATIONS, SIZES, Plan, Spec
-from roadworthy.schooling import Augment, readable
+from roadworthy.schooling import Augment, School, readable
 from roadworthy.training import Loss
 from roadworthy.types import Attribution, Dataset, Imputer, Normalised
 
@@ -92,9 +92,14 @@ def build_data(plan: Plan, key: Literal["data", "train", "training"] = "data") -
     return data if images is None else first(data, images)
 
 
+def awaits_training(plan: Plan) -> bool:
+    """The plan says how its model is trained, and the weights are not there yet."""
+    return plan.training is not None and not (plan.folder / plan.model.get("weights", "")).exists()
+
+
 def build_model(plan: Plan) -> Normalised:
-    weights = plan.folder / plan.model.get("weights", "")
-    if plan.training is not None and not weights.exists():
+    if awaits_training(plan):
+        weights = plan.folder / plan.model["weights"]
         raise PlanError(f"model.weights: there is no {weights} yet: make it with `roadworthy train` and this plan")
     return _build_model("model", plan.model, plan.folder)
 
@@ -120,6 +125,20 @@ def _build_model(key: str, spec: Spec, folder: Path) -> Normalised:
     with _importable(folder):
         network = _named(key, lambda: load(maker, weights, **options))
     return network if isinstance(network, Normalised) and not norm else Normalised(network, **norm)
+
+
+def build_school(plan: Plan, seed: int) -> School:
+    """How the model of a plan is trained. Nothing is removed: the images are learned from as they are."""
+    training = plan.training
+    if training is None:
+        raise PlanError("[training] is missing: copy it from plans/cifar10-cpu-resnet18.toml")
+    return School(
+        training.recipe,
+        readable(build_data(plan, "training")),
+        lambda batch, rows, now: batch.images,
+        Key(seed).fold("model"),
+        augment=build_augment(plan, training.augment),
+    )
 
 
 def build_loss(plan: Plan) -> Loss:

@@ -14,11 +14,11 @@ import typer
 from rich.console import Console
 
 from roadworthy import runner, statistics
-from roadworthy.building import built
 from roadworthy.errors import InputError, MissingExtra, StoreError
 from roadworthy.executors.local import Local
 from roadworthy.executors.ray import Ray
 from roadworthy.files import write_atomically
+from roadworthy.forecasts import show_forecast, span
 from roadworthy.items import Fingerprints
 from roadworthy.plan import Plan, read_plan
 from roadworthy.progress import Advance, progress_bar
@@ -46,36 +46,32 @@ class ExecutorName(StrEnum):
 def check(plan: PlanPath) -> None:
     """Check a plan and say how much work it means, from a few images timed here.
 
-    Example: `roadworthy plan check plans/cifar10.toml`
+    It is what `roadworthy run PLAN --dry-run` shows. Example: `roadworthy plan check plans/cifar10-cpu.toml`
     """
-    read = read_plan(plan)
-    images = len(built(read).data)
-    counts = ", ".join(f"{count:,} {name}" for name, count in read.counts().items())
-    console.print(f"{plan}: {counts}, on {images:,} images", markup=False, highlight=False)
-    cost = runner.estimate(read)
-    console.print(f"about {_span(cost.maps)} for the maps and {_span(cost.trials)} for the dots", highlight=False)
-    if cost.trainings:
-        console.print(f"about {_span(cost.trainings)} for the trainings", highlight=False)
-    console.print(f"on one job of {read.threads} thread(s)", highlight=False)
+    show_forecast(read_plan(plan), str(plan), Store(_place(plan)))
 
 
 @lab.command("run")
 def run_plan(
     plan: PlanPath,
-    store: Annotated[Path, typer.Option(help="Folder for results; it is made, or gone on with.")],
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Folder for results; it is made, or gone on with. If not given: runs/NAME-OF-PLAN."),
+    ] = None,
     executor: Annotated[ExecutorName, typer.Option(help="Who does the work.")] = ExecutorName.local,
     address: Annotated[str, typer.Option(help="The Ray cluster; local starts one.")] = "local",
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0 means as many as cores and threads allow.")] = 0,
-    dry_run: DryRun = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the grid and its estimated cost, and do nothing.")
+    ] = False,
 ) -> None:
     """Do what is missing of a plan. Stop it at any moment and run it again: nothing is lost but the item in hand.
 
-    Example: `roadworthy run plans/cifar10.toml --store runs/cifar10`
+    Example: `roadworthy run plans/cifar10-cpu.toml --store runs/cifar10-cpu`; what would it cost? `--dry-run`
     """
-    read = read_plan(plan)
+    read, store = read_plan(plan), store or _place(plan)
     if dry_run:
-        missing = runner.pending(read, Store(store))
-        console.print(f"{missing.missing:,} of {missing.total:,} items are missing from {store}", highlight=False)
+        show_forecast(read, str(plan), Store(store))
         return
     workers = jobs or max(1, (os.cpu_count() or 1) // read.threads)
     doer = Ray(address) if executor is ExecutorName.ray else Local(workers)
@@ -90,6 +86,10 @@ def run_plan(
     if failures:
         console.print(f"{len(failures)} failed: roadworthy status {store}", highlight=False)
         raise typer.Exit(1)
+
+
+def _place(plan: Path) -> Path:
+    return Path("runs") / plan.stem
 
 
 def _run_shown(read: Plan, path: Path, store: Store, doer: Local | Ray) -> runner.Work:
@@ -152,7 +152,7 @@ def _verdicts_of(folder: Path) -> tuple[dict[Dot, Verdict], int]:
 def status(folder: StorePath) -> None:
     """What is done, pending and failed, and how long the rest will take.
 
-    Example: `roadworthy status runs/cifar10`
+    Example: `roadworthy status runs/cifar10-cpu`
     """
     store, left = _work_of(folder)
     failures, durations = store.failures(), store.provenance().get("durations", {})
@@ -161,7 +161,7 @@ def status(folder: StorePath) -> None:
     )
     if left.missing and durations:
         seconds = sum(durations.values()) / len(durations) * left.missing
-        console.print(f"about {_span(seconds)} of computing left", highlight=False)
+        console.print(f"about {span(seconds)} of computing left", highlight=False)
     rows = runner.runtimes(left, store)
     base = next((f"{row.judge} · {row.imputer}" for row in rows if row.relative == 1), "")
     for row in rows:
@@ -179,7 +179,7 @@ def export(
 ) -> None:
     """Write every judgement, one row per dot and image, to a table.
 
-    Example: `roadworthy export runs/cifar10 verdicts.csv`
+    Example: `roadworthy export runs/cifar10-cpu verdicts.csv`
     """
     check_table(file)
     verdicts, missing = _verdicts_of(folder)
@@ -218,7 +218,7 @@ def report(
 ) -> None:
     """Write a page to look at: ranking, curves, agreement, pictures, and what is missing, in one HTML file.
 
-    Example: `roadworthy report runs/cifar10 -o report.html`
+    Example: `roadworthy report runs/cifar10-cpu -o report.html`
     """
     store, work = opened(folder)
     with progress_bar("making the page", None):
@@ -238,9 +238,3 @@ def merge(
     """
     copied = merge_stores([Store(folder) for folder in folders], Store(into), dry_run)
     console.print(f"{copied:,} items {'would be' if dry_run else 'were'} copied into {into}", highlight=False)
-
-
-def _span(seconds: float) -> str:
-    units = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
-    size, unit = next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "seconds"))
-    return f"{seconds / size:.0f} {unit}"

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from safetensors.torch import save
 
-from roadworthy.building import build_augment, build_data, build_untrained
+from roadworthy.building import build_data, build_school, build_untrained
 from roadworthy.checkpoints import CheckpointFile
 from roadworthy.errors import PlanError
 from roadworthy.evaluation import fastest_device
@@ -19,7 +19,7 @@ from roadworthy.models.loading import bare
 from roadworthy.plan import Plan, read_plan
 from roadworthy.progress import progress_bar
 from roadworthy.retraining import check_splits
-from roadworthy.schooling import School, accuracy, readable
+from roadworthy.schooling import accuracy
 from roadworthy.work import threads
 
 console = Console()
@@ -39,10 +39,12 @@ def train(
     Example: `roadworthy train plans/cifar10-cpu-resnet18.toml`
     """
     read = read_plan(plan)
-    if read.training is None:
-        raise PlanError(f"{plan}: [training] is missing: copy it from plans/cifar10-cpu-resnet18.toml")
     path = out or _place(read)
-    school, judged = _school(read, path, seed), build_data(read)
+    school = build_school(read, seed)
+    # What makes an epoch what it is: a checkpoint of another training is not gone on with.
+    tag = f"{read.training} {read.model} {school.key}"
+    school = school._replace(checkpoint=CheckpointFile(path.with_name(f"{path.name}.checkpoint"), tag))
+    judged = build_data(read)
     check_splits(school.data, judged)
     with Key(seed).fold("init").torch_rng():
         model = build_untrained(read).to(fastest_device())
@@ -60,19 +62,3 @@ def _place(plan: Plan) -> Path:
     if "weights" not in plan.model:
         raise PlanError("[model] names no weights: say where to write them, with --out or weights = ...")
     return Path(plan.folder / plan.model["weights"])
-
-
-def _school(plan: Plan, out: Path, seed: int) -> School:
-    """Nothing is removed: the images are learned from as they are."""
-    training = plan.training
-    if training is None:
-        raise PlanError("[training] is missing")
-    key = Key(seed).fold("model")
-    return School(
-        training.recipe,
-        readable(build_data(plan, "training")),
-        lambda batch, rows, now: batch.images,
-        key,
-        augment=build_augment(plan, training.augment),
-        checkpoint=CheckpointFile(out.with_name(f"{out.name}.checkpoint"), f"{training} {plan.model} {key}"),
-    )

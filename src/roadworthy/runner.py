@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from roadworthy.auditing import AuditTask
-from roadworthy.building import build_imputers, built, fingerprints, trained_imputer
+from roadworthy.building import build_imputers, fingerprints, trained_imputer
 from roadworthy.executors.local import OnDone
 from roadworthy.items import Fingerprints, Item, imputer_items, map_items, model_items, train_map_items, trial_items
-from roadworthy.plan import SIZES, Plan
+from roadworthy.plan import Plan
 from roadworthy.store import Store, verdict_arrays
 from roadworthy.types import Dataset, Dot, Imputer, Verdict
 from roadworthy.work import (
@@ -28,9 +28,6 @@ from roadworthy.work import (
     TuneTask,
     check_training,
     groups,
-    perform,
-    time_gain,
-    time_training,
 )
 
 _SAVE_EVERY = 10.0
@@ -300,34 +297,3 @@ def runtimes(work: Work, store: Store) -> list[Runtime]:
     means = {strategy: sum(curve.values()) / len(curve) for strategy, curve in curves.items()}
     base = means.get(("retrained", "fixed"), max(means.values(), default=1.0))
     return [Runtime(*strategy, seconds, seconds / base) for strategy, seconds in means.items()]
-
-
-class Estimate(NamedTuple):
-    """Seconds on one worker of this machine."""
-
-    maps: float
-    trials: float
-    trainings: float = 0.0
-
-
-def estimate(plan: Plan, images: int = 16) -> Estimate:
-    """Time a few images through every group of maps and every imputer, and multiply."""
-    data = {key: value for key, value in plan.data.items() if key not in SIZES}
-    few = replace(plan, data={**data, "images": images}, map_batch=images, batch=images)
-    total = len(built(plan).data)
-    share = total / len(built(few).data)
-    done = [perform(MapTask(few, names)) for names in groups(few, list(few.maps))]
-    maps, trials = sum(one.seconds for one in done) * share, 0.0
-    some = next(iter(done[0].results.values()))
-    gain_seconds, begun = time_gain(plan) if plan.trained_imputers else (0.0, None)
-    for imputer in few.imputers:
-        task = SweepTask(few, next(iter(few.maps)), few.orders[0], imputer, "fixed-model", 0, (0.5,), some)
-        task = replace(task, painter=begun if imputer in plan.trained_imputers else None)
-        perform(task)  # the first time compiles
-        sweeps = sum(sweep[2] == imputer for sweep in plan.sweeps())
-        trials += perform(task).seconds * share * sweeps * len(plan.fractions)
-    imputers = len(plan.trained_imputers)
-    judges = plan.counts()["trainings"] - imputers
-    if plan.retrains:
-        maps *= 1 + len(built(plan).train or ()) / total
-    return Estimate(maps, trials, imputers * gain_seconds + (judges * time_training(plan) if judges else 0.0))

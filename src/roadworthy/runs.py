@@ -80,7 +80,7 @@ def figures(
 ) -> None:
     """Draw the paper's figures (PDF, SVG, PNG) and tables (LaTeX) from a store; what it lacks is skipped and said.
 
-    Example: `roadworthy figures runs/cifar10 --out figures/`
+    Example: `roadworthy figures runs/cifar10-cpu --out figures/`
     """
     held = _held(folder)
     _say_missing(folder, held)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from roadworthy.auditing import AuditTask, measured
 from roadworthy.building import Context, build_augment, build_loss, build_network, built, imputer_for
-from roadworthy.datasets import first
 from roadworthy.errors import PlanError
 from roadworthy.evaluation import (
     FixedModel,
@@ -30,7 +29,6 @@ from roadworthy.evaluation import (
     verdict,
 )
 from roadworthy.gan_training import GainRecipe, train_gain
-from roadworthy.imputers import NoisyLinear
 from roadworthy.imputers.multigrid import compile_now
 from roadworthy.keys import Key
 from roadworthy.parts import part
@@ -134,21 +132,21 @@ def _maps(task: MapTask, context: Context) -> dict[str, NDArray[np.float32]]:
     wanted = {name: context.methods[name] for name in task.methods}
     key = Key(task.plan.map_seed).fold("maps")
     pieces: list[Mapping[str, Any]] = []
-    for batch in (_train(context) if task.train else context.data).batches(task.plan.map_batch):
+    for batch in (train_of(context) if task.train else context.data).batches(task.plan.map_batch):
         known = labelled(batch, predict(context.model, batch.images, context.model.device))
         pieces.append(explain(wanted, context.model, known, key))
     return {name: np.concatenate([piece[name].numpy() for piece in pieces]) for name in wanted}
 
 
 def _trained(task: ImputerTask, context: Context, device: torch.device) -> Arrays:
-    trained = train_gain(_gain(task.plan), _train(context), checkpoint=_reachable(task.checkpoint), device=device)
+    trained = train_gain(gain_of(task.plan), train_of(context), checkpoint=_reachable(task.checkpoint), device=device)
     return {name: tensor.numpy() for name, tensor in trained.tensors().items()}
 
 
 def _tuned(task: TuneTask, context: Context) -> Arrays:
     judge = MaskTuned(
-        _recipe(task.plan),
-        _train(context),
+        recipe_of(task.plan),
+        train_of(context),
         context.model,
         loss=build_loss(task.plan),
         augment=build_augment(task.plan),
@@ -189,8 +187,8 @@ def _sweep(
 def _judge(task: SweepTask, context: Context, device: torch.device) -> Judge:
     if task.train_scores is not None:
         return Retrained(
-            _recipe(task.plan),
-            Mapped(_train(context), torch.from_numpy(task.train_scores)),
+            recipe_of(task.plan),
+            Mapped(train_of(context), torch.from_numpy(task.train_scores)),
             lambda: build_network(task.plan),
             test=Mapped(context.data, torch.from_numpy(task.scores)),
             loss=build_loss(task.plan),
@@ -218,19 +216,19 @@ def _reachable(checkpoint: Path | None) -> Path | None:
     return checkpoint if checkpoint and checkpoint.parent.parent.is_dir() else None
 
 
-def _train(context: Context) -> Dataset:
+def train_of(context: Context) -> Dataset:
     if context.train is None:
         raise PlanError("[train] is missing: a judge that trains needs it")
     return context.train
 
 
-def _recipe(plan: Plan) -> Recipe:
+def recipe_of(plan: Plan) -> Recipe:
     if plan.recipe is None:
         raise PlanError("[recipe] is missing: a judge that trains needs it")
     return plan.recipe
 
 
-def _gain(plan: Plan) -> GainRecipe:
+def gain_of(plan: Plan) -> GainRecipe:
     if plan.gain is None:
         raise PlanError("[gain] is missing: an imputer without weights needs it")
     return plan.gain
@@ -242,42 +240,13 @@ def check_training(plan: Plan) -> None:
         return
     context = built(plan)
     if plan.trained_imputers:
-        check_apart(_train(context), context.data)
+        check_apart(train_of(context), context.data)
     if plan.recipe is not None:
-        check_splits(_train(context), context.data)
+        check_splits(train_of(context), context.data)
         build_loss(plan)
         build_augment(plan)
         if plan.retrains:
             check_factory(lambda: build_network(plan))
-
-
-def time_training(plan: Plan, batches: int = 3) -> float:
-    """About how many seconds one training takes, from a few steps of it."""
-    context, recipe = built(plan), _recipe(plan)
-    data = first(_train(context), recipe.batch_size * batches)
-    short = replace(recipe, epochs=1, schedule="constant", milestones=(), select="last", patience=0)
-    shape = next(data.batches(1)).images.shape[-2:]
-    scores = Key(0).uniform(data.ids, tuple(shape))
-    removal = Removal(part("orders", "morf").make(), next(iter(context.imputers.values()), NoisyLinear()))
-    judge = Retrained(short, Mapped(data, scores), lambda: build_network(plan))
-    with threads(plan.threads):
-        judge.trained(removal, 0.5, Key(1))  # the first time compiles
-        started = time.perf_counter()
-        judge.trained(removal, 0.5, Key(0))
-        seconds = time.perf_counter() - started
-    return seconds * len(_train(context)) / len(data) * recipe.epochs
-
-
-def time_gain(plan: Plan, batches: int = 3) -> tuple[float, Arrays]:
-    """About how many seconds the training of a GAIN takes, and the weights of one that has hardly begun."""
-    train, recipe = _train(built(plan)), _gain(plan)
-    few = first(train, recipe.batch_size * batches)
-    with threads(plan.threads):
-        started = time.perf_counter()
-        begun = train_gain(replace(recipe, epochs=1), few)
-        seconds = time.perf_counter() - started
-    weights = {name: tensor.numpy() for name, tensor in begun.tensors().items()}
-    return seconds * len(train) / len(few) * recipe.epochs, weights
 
 
 @contextmanager

@@ -215,9 +215,11 @@ def test_status_export_and_merge_tell_what_is_there(project, unbroken):
 
 
 def test_a_plan_is_checked_with_its_cost(project):
-    told = roadworthy(project, "plan", "check", "plan.toml").stdout
-    assert "8 maps, 640 dots, 0 trainings, on 24 images" in told
-    assert "for the dots" in told
+    told = " ".join(roadworthy(project, "plan", "check", "plan.toml").stdout.replace("│", " ").split())
+    assert "648 of 648 items are missing from runs/plan" in told
+    assert "maps 8 8 " in told
+    assert "dots 640 640 " in told
+    assert "24 images; one job of 1 thread" in told
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 """Plans: what they mean, and complaints that name the key and the cure."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from roadworthy.building import build_data, build_model
 from roadworthy.errors import PlanError
 from roadworthy.items import (
     Fingerprints,
@@ -282,3 +285,62 @@ def test_a_gain_with_weights_is_told_by_their_content_not_by_their_place():
 def test_complaints_about_a_gain_name_the_key(sections, complaint):
     with pytest.raises(PlanError, match=complaint):
         plan(**sections)
+
+
+# ── a model that is yet to be trained, and parts of a data set ───────────────────────────────────────────────────────
+
+
+def test_training_is_a_recipe_with_the_train_split_and_belongs_to_no_id():
+    read = plan(training={"name": "tiny", "epochs": 9, "augment": "flip", "data": {"train_batches": [1], "sample": 50}})
+    assert (read.training.recipe.epochs, read.training.recipe.batch_size) == (9, 32)  # "tiny" says 32
+    assert read.training.augment == "flip"
+    here = {"name": "cifar10", "root": "data", "split": "train"}
+    assert read.training.data == {**here, "train_batches": [1], "sample": 50}
+    assert plan(data={"images": 7}, training={"epochs": 1}).training.data == here  # [data] images are not its own
+    assert {item.id for _, item in trial_items(read, PRINTS)} == {item.id for _, item in trial_items(plan(), PRINTS)}
+    assert read.counts()["trainings"] == 0  # `roadworthy train` does it, not a run
+
+
+@pytest.mark.parametrize(
+    ("sections", "complaint"),
+    [
+        ({"training": {"name": "huge"}}, "training.name: 'huge' is unknown"),
+        ({"training": {"epoch": 3}}, "training.epoch: no such key; did you mean training.epochs"),
+        ({"training": {"epochs": 0}}, "training: epochs=0"),
+        ({"training": {"epochs": 1, "augment": "flop"}}, "training.augment: 'flop' is unknown; did you mean 'flip'"),
+        ({"training": {"epochs": 1, "data": 3}}, r"training.data = 3: write it as a table, \[training.data\]"),
+        ({"data": {"sample": 0}}, "data.sample = 0: give a whole number of at least 1"),
+        ({"data": {"sample": 5, "images": 5}}, "data: images takes the first so many, sample draws so many at random"),
+    ],
+)
+def test_complaints_about_training_and_sizes_name_the_key(sections, complaint):
+    with pytest.raises(PlanError, match=complaint):
+        plan(**sections)
+
+
+def test_missing_weights_are_an_error_that_names_the_cure(tmp_path):
+    read = replace(plan(model={"weights": "w.safetensors"}, training={"epochs": 1}), folder=tmp_path)
+    with pytest.raises(PlanError, match=r"there is no .*w.safetensors yet: make it with `roadworthy train`"):
+        build_model(read)
+
+
+def test_a_sample_of_a_sorted_set_spans_the_classes_and_is_the_same_every_time(tmp_path):
+    for label in "abcd":
+        (tmp_path / label).mkdir()
+        for row in range(10):
+            Image.new("RGB", (4, 4), (row, 0, 0)).save(tmp_path / label / f"{row}.png")
+
+    def labels(**size):
+        data = build_data(
+            plan_from({**tomllib.loads(MINIMAL), "data": {"name": "folder", "root": str(tmp_path), **size}})
+        )
+        batch = next(data.batches(99))
+        return batch.labels.tolist(), batch.ids.tolist()
+
+    assert labels(images=12) == ([0] * 10 + [1] * 2, list(range(12)))  # the first ones: sorted by class
+    found, ids = labels(sample=12)
+    assert len(ids) == 12
+    assert set(found) == {0, 1, 2, 3}
+    assert ids == sorted(set(ids))  # each once, in the set's own order
+    assert labels(sample=12) == (found, ids)
+    assert labels(sample=99) == labels()  # more than there are: all
