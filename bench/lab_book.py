@@ -11,7 +11,7 @@ import numpy as np
 
 from roadworthy import runner
 from roadworthy.items import Fingerprints
-from roadworthy.plan import plan_from
+from roadworthy.plan_files import plan_from
 from roadworthy.store import Store
 from roadworthy.types import Verdict
 from roadworthy.work import Done

@@ -16,8 +16,8 @@ FLOORS = [
     ],
     ["statistics"],
     [
-        *("parts", "plan", "items", "store", "building", "auditing", "work", "executors", "runner", "timing", "costs"),
-        *("auditor",),
+        *("parts", "plan", "plan_files", "items", "store", "building", "auditing", "work", "executors", "runner"),
+        *("timing", "costs", "auditor"),
     ],
     [
         *("progress", "report", "figures", "study", "toy", "illustrations", "inspection", "comparison", "calls"),

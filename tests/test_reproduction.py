@@ -14,7 +14,7 @@ from reproduction.tables import HERE, agreement, only, ours
 from roadworthy import statistics
 from roadworthy.auditing import Settings, audit_items
 from roadworthy.items import Fingerprints, trial_items
-from roadworthy.plan import read_plan
+from roadworthy.plan_files import read_plan
 
 STORES = [(name, store) for name, stores in EXPERIMENTS.items() for store in stores]
 

@@ -20,7 +20,8 @@ from roadworthy.executors.local import Local
 from roadworthy.items import Fingerprints
 from roadworthy.lab import keep_plan, kept_plan
 from roadworthy.leakage import READERS
-from roadworthy.plan import Plan, read_plan
+from roadworthy.plan import Plan
+from roadworthy.plan_files import read_plan
 from roadworthy.progress import Advance, progress_bar
 from roadworthy.store import Store
 

@@ -17,7 +17,7 @@ from roadworthy.files import write_atomically
 from roadworthy.gan_search import ALPHAS, HINTS, Cell, grid, search
 from roadworthy.gan_training import GainRecipe, save_gain, train_gain
 from roadworthy.imputers import DatasetMean, NoisyLinear
-from roadworthy.plan import read_plan
+from roadworthy.plan_files import read_plan
 from roadworthy.progress import progress_bar
 from roadworthy.quality import Quality, imputation_quality
 from roadworthy.retraining import check_apart

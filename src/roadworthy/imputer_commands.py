@@ -21,7 +21,8 @@ from roadworthy.files import write_atomically
 from roadworthy.keys import Key
 from roadworthy.lab import opened
 from roadworthy.masks import MASKS
-from roadworthy.plan import Plan, read_plan
+from roadworthy.plan import Plan
+from roadworthy.plan_files import read_plan
 from roadworthy.progress import progress_bar
 from roadworthy.quality import imputation_quality, picture_strip
 from roadworthy.recovery import train_predictor

@@ -20,7 +20,8 @@ from roadworthy.executors.ray import Ray
 from roadworthy.files import write_atomically
 from roadworthy.forecasts import show_forecast, span
 from roadworthy.items import Fingerprints
-from roadworthy.plan import Plan, read_plan
+from roadworthy.plan import Plan
+from roadworthy.plan_files import read_plan
 from roadworthy.progress import Advance, progress_bar
 from roadworthy.report.page import write_page
 from roadworthy.store import Store, merge_stores

@@ -16,7 +16,8 @@ from roadworthy.evaluation import fastest_device
 from roadworthy.files import write_atomically
 from roadworthy.keys import Key
 from roadworthy.models.loading import bare
-from roadworthy.plan import Plan, read_plan
+from roadworthy.plan import Plan
+from roadworthy.plan_files import read_plan
 from roadworthy.progress import progress_bar
 from roadworthy.retraining import check_splits
 from roadworthy.schooling import accuracy

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from inspect import getdoc
+from inspect import getdoc, signature
 from typing import Any
 
 from roadworthy import attributions, augmentations, datasets, imputers, models, orders
@@ -16,6 +16,14 @@ class Part:
 
     make: Callable[..., Any]
     needs_data: bool = False
+
+    @property
+    def options(self) -> tuple[str, ...] | None:
+        """Names of the options it takes; None if it takes any."""
+        parameters = list(signature(self.make).parameters.values())[int(self.needs_data) :]
+        if any(one.kind is one.VAR_KEYWORD for one in parameters):
+            return None
+        return tuple(one.name for one in parameters)
 
     @property
     def summary(self) -> str:
@@ -38,6 +46,7 @@ def _of_paper(name: str) -> Part:
         return attributions.paper_methods(**options)[name]
 
     base, _, statistic = name.partition("-")
+    make.__signature__ = signature(attributions.paper_methods)  # type: ignore[attr-defined]
     make.__doc__ = f"{base} over noisy samples: {statistic} (paper_methods; options steps, ig_samples, gb_samples)."
     return Part(make)
 

@@ -16,7 +16,7 @@ from roadworthy.errors import RoadworthyError, StoreError
 from roadworthy.figures.catalogue import FIGURES, TABLES, write_all
 from roadworthy.figures.material import gathered
 from roadworthy.lab import StorePath, check_table, opened, write_table
-from roadworthy.plan import read_plan
+from roadworthy.plan_files import read_plan
 from roadworthy.progress import progress_bar
 from roadworthy.shown import show
 from roadworthy.store import Store

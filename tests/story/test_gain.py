@@ -20,7 +20,7 @@ from roadworthy.cli import app
 from roadworthy.executors.local import Local
 from roadworthy.imputers import Gain
 from roadworthy.keys import Key
-from roadworthy.plan import read_plan
+from roadworthy.plan_files import read_plan
 from roadworthy.store import Store
 from roadworthy.types import Batch
 

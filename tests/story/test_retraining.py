@@ -17,7 +17,7 @@ from roadworthy import runner
 from roadworthy.cli import app
 from roadworthy.errors import InputError, PlanError, TrainTestOverlap
 from roadworthy.executors.local import Local
-from roadworthy.plan import read_plan
+from roadworthy.plan_files import read_plan
 from roadworthy.store import Store
 from roadworthy.work import check_training
 

@@ -11,7 +11,7 @@ import torch
 from roadworthy import timing
 from roadworthy.costs import estimate, outlook, passes, thinned
 from roadworthy.items import trial_items
-from roadworthy.plan import plan_from, read_plan
+from roadworthy.plan_files import plan_from, read_plan
 from roadworthy.store import Store
 from roadworthy.timing import Line
 

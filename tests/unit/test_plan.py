@@ -18,7 +18,7 @@ from roadworthy.items import (
     train_map_items,
     trial_items,
 )
-from roadworthy.plan import plan_from, read_plan
+from roadworthy.plan_files import plan_from, read_plan
 from roadworthy.removal import FRACTIONS
 
 MINIMAL = """
@@ -85,6 +85,11 @@ def test_canonical_json_does_not_depend_on_the_order_of_keys():
         ({"data": {"name": "cifar01"}}, "data: no part 'cifar01' .* did you mean 'cifar10'"),
         ({"model": {"name": 5}}, "model = .*give a name"),
         ({"methods": {"IG": "igg"}}, "methods.IG: no part 'igg' .*did you mean 'ig'"),
+        ({"methods": {"IG": {"name": "ig", "step": 7}}}, "methods.IG.step: no such key; did you mean methods.IG.steps"),
+        ({"methods": {"S": {"name": "gb-sg", "samples": 7}}}, "did you mean methods.S.ig_samples|methods.S.gb_samples"),
+        ({"data": {"spilt": "test"}}, "data.spilt: no such key; did you mean data.split"),
+        ({"model": {"name": "resnet18", "clases": 7}}, "model.clases: no such key; did you mean model.classes"),
+        ({"evaluation": {"imputers": [{"name": "linear", "noice": 1}]}}, r"imputers\[0\].noice: .*noise"),
         ({"methods": {"random": "ig"}}, "methods.random: a control has that name"),
         ({"evaluation": {"fractions": [10]}}, "evaluation.fractions: fraction 10.0"),
         ({"evaluation": {"fractions": []}}, "evaluation.fractions = .*at least one"),
