@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import roadworthy as rw
 import worlds
+from commands import contents
 from roadworthy.cli import app
 
 PLAN = """
@@ -68,10 +69,6 @@ def command(*words):
 
 def audit(project, *words):
     return subprocess.run(command(*words), cwd=project, capture_output=True, text=True)
-
-
-def contents(store):
-    return {path.name: path.read_bytes() for path in sorted(store.glob("*/*.safetensors"))}
 
 
 @pytest.fixture(scope="module")

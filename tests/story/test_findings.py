@@ -1,8 +1,6 @@
 """Figures and changes from the command line, on small stores filled by real runs."""
 
 import json
-import subprocess
-import sys
 import textwrap
 
 import pandas as pd
@@ -11,6 +9,7 @@ from PIL import Image
 
 import roadworthy as rw
 import worlds
+from commands import flat, roadworthy
 from roadworthy.items import Item
 from roadworthy.store import Store
 
@@ -60,30 +59,22 @@ def project(tmp_path_factory):
     return root
 
 
-def roadworthy(folder, *words, code=0):
-    result = subprocess.run([sys.executable, "-m", "roadworthy", *words], cwd=folder, capture_output=True, text=True)
-    assert result.returncode == code, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    return result
+def said(result):
+    return flat(result.stdout + result.stderr)
 
 
 def test_a_store_says_who_can_be_trusted(project):
-    said = told(roadworthy(project, "ranking", "run"))
+    words = said(roadworthy(project, "ranking", "run"))
     # On bright discs IG-SG and IG find the disc, the plain gradient knows the quadrant only, random nothing.
-    places = [said.index(name, said.index("Filled by: linear")) for name in ("IG-SG", "IG ", "grad", "random ◦")]
+    places = [words.index(name, words.index("Filled by: linear")) for name in ("IG-SG", "IG ", "grad", "random ◦")]
     assert places == sorted(places)
-    assert "IG-SG comes first on 40 images" in said
-    assert "all methods tie" in said  # every method keeps all in LeRF
+    assert "IG-SG comes first on 40 images" in words
+    assert "all methods tie" in words  # every method keeps all in LeRF
 
 
 def test_a_folder_without_results_cannot_say_who_can_be_trusted(project):
     error = roadworthy(project, "ranking", "pictures", code=1).stderr
     assert "is no store" in error
-
-
-def told(result):
-    """Both streams without the line breaks and frames that a terminal adds."""
-    return " ".join((result.stdout + result.stderr).replace("│", " ").split())
 
 
 def test_figures_draws_what_the_store_holds_and_says_what_it_lacks(project):
@@ -114,7 +105,7 @@ def test_images_that_cannot_be_reached_cost_only_the_pictures(project):
     assert not (project / "elsewhere" / "modified-data.png").exists()
     assert (project / "elsewhere" / "curves-ig-linear.pdf").exists()
     unknown = roadworthy(project, "figures", "run", "--method", "XX", code=1)
-    assert "method 'XX' has no whole curve here" in told(unknown)
+    assert "method 'XX' has no whole curve here" in said(unknown)
 
 
 def test_a_store_with_gaps_shows_its_whole_curves(project):
@@ -141,7 +132,7 @@ def test_a_run_has_not_changed_against_itself(project):
     words = ("--fail-on", "rank-change", "--fail-on", "score-change", "--out", "changes.csv")
     result = roadworthy(project, "compare-runs", "run", "run", *words)
     # 2 imputers, 3 scores, 3 methods and the random control
-    assert "0 of 24 scores changed beyond chance and 0 ranks changed; compared image by image" in told(result)
+    assert "0 of 24 scores changed beyond chance and 0 ranks changed; compared image by image" in said(result)
     table = pd.read_csv(project / "changes.csv")
     assert table["change"].tolist() == ["none"] * 24
 
@@ -170,7 +161,7 @@ def test_a_changed_rank_fails_where_it_is_asked_to(project):
 
 def test_other_noise_is_no_change_beyond_chance(project):
     result = roadworthy(project, "compare-runs", "run", "again", "--fail-on", "score-change")
-    assert "compared image by image" in told(result)
+    assert "compared image by image" in said(result)
 
 
 def test_what_only_one_run_has_is_listed(project):
@@ -180,12 +171,12 @@ def test_what_only_one_run_has_is_listed(project):
 
 
 def test_what_cannot_be_compared_ends_with_exit_code_2(project, tmp_path):
-    assert "nowhere is no store" in told(roadworthy(project, "compare-runs", "run", "nowhere", code=2))
+    assert "nowhere is no store" in said(roadworthy(project, "compare-runs", "run", "nowhere", code=2))
     world = worlds.quadrants(n=24)
     one = rw.compare(world.model, (world.images, world.labels), {"mine": world.truth}, controls=(), fractions=(0.5,))
     one.save(tmp_path / "mine")
     apart = roadworthy(project, "compare-runs", "run", str(tmp_path / "mine"), code=2)
-    assert "the runs have nothing in common" in told(apart)
-    assert "tables are written as .csv" in told(
+    assert "the runs have nothing in common" in said(apart)
+    assert "tables are written as .csv" in said(
         roadworthy(project, "compare-runs", "run", "run", "--out", "x.txt", code=2)
     )

@@ -11,12 +11,11 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
-from typer.testing import CliRunner
 
 import gains
 import worlds
+from commands import flat, told
 from roadworthy import runner
-from roadworthy.cli import app
 from roadworthy.executors.local import Local
 from roadworthy.imputers import Gain
 from roadworthy.keys import Key
@@ -71,12 +70,6 @@ def project(tmp_path_factory):
     return root
 
 
-def told(*words, code=0):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
-
-
 def run(project, store, plan="plan.toml"):
     target = Store(project / store)
     return runner.run(read_plan(project / plan), target, Local(1), lambda event: None, lambda work, complaints: None)
@@ -85,7 +78,7 @@ def run(project, store, plan="plan.toml"):
 @pytest.fixture(scope="module")
 def weights(project):
     path = project / "weights" / "gain.safetensors"
-    said = told("gain", "train", project / "plan.toml", "--out", path)
+    said = flat(told("gain", "train", project / "plan.toml", "--out", path))
     assert "imputation MSE" in said
     assert "reconstruction error" in said
     assert "Imputation MSE on 12 images" in said
@@ -146,7 +139,7 @@ def loaded_plan(project, path):
 
 
 def test_a_plan_with_a_gain_is_checked_with_its_training(project):
-    said = told("plan", "check", project / "plan.toml")
+    said = flat(told("plan", "check", project / "plan.toml"))
     assert "1 maps, 6 dots, 1 trainings" in said
     assert "for the trainings" in said
 
@@ -154,7 +147,7 @@ def test_a_plan_with_a_gain_is_checked_with_its_training(project):
 def test_a_search_writes_the_table_of_alpha_and_hint(project):
     out = project / "search.csv"
     grid = ["--alpha", 1, "--alpha", 10, "--hint", 0.1, "--hint", 0.5, "--epochs", 1]
-    said = told("gain", "search", project / "plan.toml", "--out", out, *grid)
+    said = flat(told("gain", "search", project / "plan.toml", "--out", out, *grid))
     assert "hint 0.1" in said
     table = pd.read_csv(out)
     assert list(table[["alpha", "hint"]].itertuples(index=False, name=None)) == [
@@ -173,7 +166,7 @@ def test_what_a_gain_must_not_have_is_refused_before_training(project):
         ("gain", "train", project / "same.toml"),
         ("run", project / "same.toml", "--store", project / "same"),
     ):
-        assert "12 of 12 test images are train images too" in told(*words, code=1)
+        assert "12 of 12 test images are train images too" in flat(told(*words, code=1))
     (project / "small.toml").write_text(loaded_plan(project, gains.file((3, 8, 8))))
     run(project, "small", "small.toml")
     failed = [failure["traceback"] for failure in Store(project / "small").failures().values()]
@@ -182,4 +175,4 @@ def test_what_a_gain_must_not_have_is_refused_before_training(project):
         "trained on images of (channels, height, width) (3, 8, 8), these are (3, 12, 12)" in one for one in failed
     )
     (project / "none.toml").write_text(loaded_plan(project, "nowhere.safetensors"))
-    assert "evaluation.imputers: gain: no GAIN at" in told("plan", "check", project / "none.toml", code=1)
+    assert "evaluation.imputers: gain: no GAIN at" in flat(told("plan", "check", project / "none.toml", code=1))

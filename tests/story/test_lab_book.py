@@ -19,6 +19,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import worlds
+from commands import command, contents, roadworthy
 
 CLASSES = ("north-west", "north-east", "south-west", "south-east")
 
@@ -71,30 +72,14 @@ def project(tmp_path_factory):
     return root
 
 
-def command(*words):
-    return [sys.executable, "-m", "roadworthy", *words]
-
-
-def roadworthy(project, *words, check=True):
-    result = subprocess.run(command(*words), cwd=project, capture_output=True, text=True)
-    assert not check or result.returncode == 0, result.stdout + result.stderr
-    return result
-
-
 def run(project, store, *words):
     return roadworthy(project, "run", "plan.toml", "--store", store, *words)
-
-
-def contents(project, store):
-    """Every result's bytes, by its path."""
-    root = project / store
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.glob("*/*.safetensors"))}
 
 
 @pytest.fixture(scope="module")
 def unbroken(project):
     run(project, "unbroken", "--jobs", "1")
-    found = contents(project, "unbroken")
+    found = contents(project / "unbroken")
     # 4 methods, 3 controls, 1 blurred copy; each in 2 orders, 2 imputers, 2 seeds, 10 fractions
     assert len(found) == 8 + 8 * 2 * 2 * 2 * 10
     return found
@@ -119,13 +104,13 @@ def test_killed_ten_times_and_resumed_it_ends_with_the_same_bytes_and_does_nothi
         assert all(after[path] == stamp for path, stamp in before.items())  # nothing was written again
     assert len(after) < len(unbroken)  # there was work left: the kills were real
     run(project, "killed", "--jobs", "1")
-    assert contents(project, "killed") == unbroken
+    assert contents(project / "killed") == unbroken
     assert not (root / "lock").exists()
 
 
 def test_two_jobs_give_the_same_bytes_as_one(project, unbroken):
     run(project, "two", "--jobs", "2")
-    assert contents(project, "two") == unbroken
+    assert contents(project / "two") == unbroken
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
@@ -155,7 +140,7 @@ def test_a_dying_worker_costs_nothing_but_its_item_in_hand(project, unbroken):
     for worker in workers[-1:]:
         os.kill(int(worker), signal.SIGKILL)
     assert process.wait(timeout=120) == 0
-    assert contents(project, "orphaned") == unbroken
+    assert contents(project / "orphaned") == unbroken
 
 
 def test_workers_do_not_outlive_a_killed_driver(project):
@@ -176,7 +161,7 @@ def test_changed_weights_are_new_work_and_corrupt_files_are_done_again(project, 
     again = run(project, "changed", "--jobs", "1")
     assert victim.name in again.stdout.replace("\n", "")
     assert "aside" in again.stdout.replace("\n", "")
-    assert contents(project, "changed") == unbroken
+    assert contents(project / "changed") == unbroken
     assert "0 of 648 items are missing" in run(project, "changed", "--dry-run").stdout
     weights = project / "weights.safetensors"
     kept = weights.read_bytes()
@@ -192,7 +177,7 @@ def test_a_failing_item_is_recorded_and_the_rest_goes_on(project):
     (project / "failing.toml").write_text(
         text.replace("[evaluation]", "[evaluation]\nfractions = [0.5, 1.0]").replace("seeds = [0, 1]", "seeds = [0]")
     )
-    result = roadworthy(project, "run", "failing.toml", "--store", "failing", "--jobs", "1", check=False)
+    result = roadworthy(project, "run", "failing.toml", "--store", "failing", "--jobs", "1", code=1)
     assert result.returncode == 1
     told = roadworthy(project, "status", "failing").stdout
     # Noisy Linear has no answer when everything is removed: its curves fail as wholes, the fixed fill's are there.
@@ -207,9 +192,9 @@ def test_status_export_and_merge_tell_what_is_there(project, unbroken):
     lines = (project / "table.csv").read_text().splitlines()
     assert len(lines) == 1 + 640 * 24  # a row per dot and image
     roadworthy(project, "merge", "unbroken", "--into", "merged")
-    assert contents(project, "merged") == unbroken
+    assert contents(project / "merged") == unbroken
     assert "done 648" in roadworthy(project, "status", "merged").stdout
-    nowhere = roadworthy(project, "status", "nowhere", check=False)
+    nowhere = roadworthy(project, "status", "nowhere", code=1)
     assert nowhere.returncode == 1
     assert "is no store" in nowhere.stderr
 
@@ -281,4 +266,4 @@ def test_ray_on_two_nodes_gives_the_same_bytes_though_a_worker_is_killed(project
     finally:
         process.kill()
         process.wait()
-    assert contents(project, "ray") == unbroken
+    assert contents(project / "ray") == unbroken

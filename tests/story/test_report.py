@@ -10,16 +10,11 @@ from typer.testing import CliRunner
 
 import roadworthy as rw
 import worlds
+from commands import told
 from roadworthy.cli import app
 from roadworthy.store import Store
 
 CLASSES = ("north-west", "north-east", "south-west", "south-east")
-
-
-def roadworthy(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +42,7 @@ def project(tmp_path_factory):
         controls = ["random"]
         """)
     )
-    roadworthy("run", root / "plan.toml", "--store", root / "runs" / "whole", "--jobs", 1)
+    told("run", root / "plan.toml", "--store", root / "runs" / "whole", "--jobs", 1)
     return root
 
 
@@ -59,7 +54,7 @@ def store(project, tmp_path):
 
 def page_of(folder, tmp_path):
     out = tmp_path / "page.html"
-    assert str(out) in roadworthy("report", folder, "-o", out).replace("\n", "")
+    assert str(out) in told("report", folder, "-o", out).replace("\n", "")
     return out.read_text()
 
 

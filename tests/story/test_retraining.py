@@ -5,16 +5,14 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 from PIL import Image
 from safetensors.numpy import load_file
-from typer.testing import CliRunner
 
 import worlds
+from commands import contents, told
 from roadworthy import runner
-from roadworthy.cli import app
 from roadworthy.errors import InputError, PlanError, TrainTestOverlap
 from roadworthy.executors.local import Local
 from roadworthy.plan_files import read_plan
@@ -79,16 +77,6 @@ def run(project, store, plan="plan.toml"):
     target.root.mkdir(exist_ok=True)
     (target.root / "plan.toml").write_text((project / plan).read_text().replace('"pictures', '"../pictures'))
     return runner.run(read_plan(project / plan), target, Local(1), lambda event: None, lambda work, complaints: None)
-
-
-def told(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-def contents(root: Path):
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.glob("*/*.safetensors"))}
 
 
 @pytest.fixture(scope="module")

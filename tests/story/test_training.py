@@ -2,11 +2,12 @@
 
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 
 import pytest
+
+from commands import command, flat, roadworthy
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +39,6 @@ def project(tmp_path_factory):
     return root
 
 
-def command(*words):
-    return [sys.executable, "-m", "roadworthy", *words]
-
-
-def roadworthy(project, *words, check=True):
-    result = subprocess.run(command(*words), cwd=project, capture_output=True, text=True)
-    assert not check or result.returncode == 0, result.stdout + result.stderr
-    return result
-
-
-def flat(text):
-    return " ".join(text.replace("│", " ").split())
-
-
 def test_a_dry_run_tells_the_grid_the_cost_and_that_the_weights_are_fresh(project):
     told = flat(roadworthy(project, "run", "digits.toml", "--dry-run").stdout)
     assert "methods 2 IG [8], GB" in told
@@ -68,14 +55,14 @@ def test_a_dry_run_tells_the_grid_the_cost_and_that_the_weights_are_fresh(projec
 def test_where_the_data_are_missing_the_grid_is_shown_and_the_error_names_the_cure(project):
     text = (project / "digits.toml").read_text().replace('"digits"', '"cifar10"\nroot = "nowhere"')
     (project / "nodata.toml").write_text(text)
-    result = roadworthy(project, "run", "nodata.toml", "--dry-run", check=False)
+    result = roadworthy(project, "run", "nodata.toml", "--dry-run", code=1)
     assert result.returncode == 1
     assert "methods" in result.stdout
     assert "roadworthy data get cifar10" in result.stderr.replace("\n", " ")
 
 
 def test_a_training_that_was_stopped_ends_with_the_same_bytes_and_then_the_plan_runs(project):
-    refused = roadworthy(project, "run", "digits.toml", check=False)
+    refused = roadworthy(project, "run", "digits.toml", code=1)
     assert refused.returncode == 1
     assert "make it with `roadworthy train` and this plan" in " ".join(refused.stderr.split())
     told = roadworthy(project, "train", "digits.toml", "--out", "unbroken.safetensors").stdout
