@@ -112,8 +112,8 @@ def _main_table() -> str:
     source = "From `consistency.csv`; the paper's deviations over runs are in `reproduction/paper/consistency.csv`."
     removed, kept = (_distance(pairing) for pairing in ("removed", "kept"))
     near = (
-        f"The paper's MoRF ~ LeRF numbers on CIFAR-10 (fixed and linear) are on average {number(removed)} away from ours "
-        f"paired by `removed`, {number(kept)} paired by `kept`."
+        f"The paper's MoRF ~ LeRF numbers on CIFAR-10 (fixed and linear) are on average {number(removed)} away from "
+        f"ours paired by `removed`, {number(kept)} paired by `kept`."
     )
     return f"## Consistency\n\n{table}\n\n{near} {source}"
 
