@@ -118,8 +118,8 @@ def _masks_leak() -> Claim:
     best, most = (table.loc[table["accuracy"].idxmax()] for table in (rows, every))
     interval = f"[{percent(best['low'])}, {percent(best['high'])}]"
     here = (
-        f"{percent(best['accuracy'])} % {interval} at {best['fraction']:.0%} removed, chance {percent(best['chance'])} %, "
-        f"from {best['images']:,.0f} masks; most: {most['method']}, {percent(most['accuracy'])} %"
+        f"{percent(best['accuracy'])} % {interval} at {best['fraction']:.0%} removed, from {best['images']:,.0f} masks; "
+        f"chance {percent(best['chance'])} %; most: {most['method']}, {percent(most['accuracy'])} %"
     )
     word = _word(list(rows["low"] - rows["chance"]))
     return Claim("The masks of IG-SG alone give the class away", "almost 80 %, 50,000 masks", here, word)
