@@ -5,7 +5,7 @@ python -m reproduction.measures [--root data] [neighbours] [toy] [cost]      all
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,16 +30,22 @@ IMAGES, REPEATS = 640, 3
 
 
 def neighbours(root: Path) -> pd.DataFrame:
-    """Pearson correlation of pixels with their neighbours, all images and channels together."""
+    """Pearson correlation of pixels with their neighbours: over all images and channels together, and within images,
+    each channel's mean taken off first."""
     rows = []
     for name, data in (("cifar10", CIFAR10(root, split="test")), ("food101", Food101(root, split="test"))):
         images = torch.cat([batch.images for batch in first(data, 10_000).batches(500)]).double()
+        centred = images - images.mean(dim=(2, 3), keepdim=True)
         for kind, steps in STEPS.items():
-            pairs = [_shifted(images, down, right) for down, right in steps]
-            one, other = (torch.cat([pair[side].flatten() for pair in pairs]) for side in (0, 1))
-            found = float(torch.corrcoef(torch.stack([one, other]))[0, 1])
-            rows.append((name, kind, found, len(images), images.shape[-1]))
-    return pd.DataFrame(rows, columns=["experiment", "neighbours", "correlation", "images", "side"])
+            over, within = (_correlation(pixels, steps) for pixels in (images, centred))
+            rows.append((name, kind, over, within, len(images), images.shape[-1]))
+    return pd.DataFrame(rows, columns=["experiment", "neighbours", "over", "within", "images", "side"])
+
+
+def _correlation(images: torch.Tensor, steps: Sequence[tuple[int, int]]) -> float:
+    pairs = [_shifted(images, down, right) for down, right in steps]
+    one, other = (torch.cat([pair[side].flatten() for pair in pairs]) for side in (0, 1))
+    return float(torch.corrcoef(torch.stack([one, other]))[0, 1])
 
 
 def _shifted(images: torch.Tensor, down: int, right: int) -> tuple[torch.Tensor, torch.Tensor]:

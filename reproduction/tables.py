@@ -29,21 +29,21 @@ def paper(name: str) -> pd.DataFrame:
     return pd.read_csv(HERE / "paper" / f"{name}.csv")
 
 
-def where(table: pd.DataFrame, **wanted: object) -> pd.DataFrame:
+def where(rows: pd.DataFrame, /, **wanted: object) -> pd.DataFrame:
     for column, value in wanted.items():
-        table = table[table[column] == value]
-    return table
+        rows = rows[rows[column] == value]
+    return rows
 
 
-def only(table: pd.DataFrame, **wanted: object) -> pd.Series:
+def only(rows: pd.DataFrame, /, **wanted: object) -> pd.Series:
     """The one row that fits."""
-    found = where(table, **wanted)
+    found = where(rows, **wanted)
     if len(found) != 1:
         raise LookupError(f"{len(found)} rows fit {wanted}")
     return found.iloc[0]
 
 
-def pair_row(table: pd.DataFrame, a: Setting, b: Setting, **wanted: object) -> pd.Series | None:
+def pair_row(rows: pd.DataFrame, a: Setting, b: Setting, /, **wanted: object) -> pd.Series | None:
     """The row of two settings, whichever comes first in the table."""
     for first, second in ((a, b), (b, a)):
         names = {
@@ -51,7 +51,7 @@ def pair_row(table: pd.DataFrame, a: Setting, b: Setting, **wanted: object) -> p
             for side, one in (("a", first), ("b", second))
             for field, value in zip(("judge", "order", "imputer"), one, strict=True)
         }
-        found = where(table, **names, **wanted)
+        found = where(rows, **names, **wanted)
         if len(found):
             return found.iloc[0]
     return None
@@ -61,9 +61,9 @@ def agreement(experiment: str, a: Setting, b: Setting, pairing: str = "removed")
     return pair_row(ours("consistency"), a, b, experiment=experiment, pairing="removed" if a[1] == b[1] else pairing)
 
 
-def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """The first column to the left, numbers to the right."""
-    lines = [" | ".join(columns), " | ".join("---" if i == 0 else "--:" for i in range(len(columns)))]
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], rest: str = "--:") -> str:
+    """The first column to the left, numbers to the right; words to the left, with `rest="---"`."""
+    lines = [" | ".join(columns), " | ".join(["---", *[rest] * (len(columns) - 1)])]
     lines += [" | ".join(str(cell) for cell in row) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
 

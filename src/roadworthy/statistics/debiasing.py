@@ -79,8 +79,8 @@ def _ratio(dot: Refill) -> tuple[float, float]:
 def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.DataFrame:
     """The points of `curves` (of one imputer, the linear one) that have a γ, with `gamma` and `debiased`, Acc'.
 
-    Acc' below `chance` is undefined (NaN): there the model of a proportional loss does not hold. `applies` marks the
-    judge that the debiasing is made for, one that is retrained on the filled images.
+    Acc' below `chance` or above 1 is undefined (NaN): there the model of a proportional loss does not hold. `applies`
+    marks the judge that the debiasing is made for, one that is retrained on the filled images.
     """
     if not 0 <= chance < 1:
         raise RangeError(f"chance={chance}: give the accuracy of a blind guess, such as 1/classes")
@@ -93,8 +93,8 @@ def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.
     points = curves[curves["fraction"] > 0].merge(whole, on=setting)
     points = points.merge(geometry[[*_PLACE, "gamma", "clipped"]], on=_PLACE)
     value = points["whole"] - (points["whole"] - points["accuracy"]) / points["gamma"]
-    # Rounding must not decide about an accuracy that is chance exactly.
-    points["debiased"] = value.where(value > chance - 1e-9)
+    # Rounding must not decide about an accuracy that is chance, or 1, exactly.
+    points["debiased"] = value.where((value > chance - 1e-9) & (value < 1 + 1e-9))
     points["applies"] = points["judge"] == "retrained"
     columns = [*setting, "imputer", "fraction", "whole", "accuracy", "gamma", "clipped", "debiased", "applies"]
     return points[columns].reset_index(drop=True)
@@ -144,7 +144,7 @@ def _sentence(row: pd.Series) -> str:
     order = {"morf": "MoRF", "lerf": "LeRF"}.get(row["order"], row["order"])
     pair = f"{row['method']} over {row['rival']} in {order}"
     if not row["defined"]:
-        return f"{pair}: how much is geometry cannot be told, debiased accuracies are below chance at every fraction."
+        return f"{pair}: how much is geometry cannot be told, no debiased accuracy lies between chance and 1."
     gammas = f"γ {row['gamma']:.2f} against {row['rival_gamma']:.2f}"
     where = (
         f"at {row['defined']} of {row['fractions']} fractions" if row["defined"] < row["fractions"] else "on average"
