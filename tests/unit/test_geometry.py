@@ -186,7 +186,7 @@ def test_a_lead_that_is_gone_where_debiasing_is_defined_is_said_to_be_none():
 
 
 def test_a_debiased_accuracy_above_1_is_undefined():
-    # Without its least relevant pixels an image may be recognised better: .8 + .1/.2 = 1.3 is no accuracy, .8 + .1/.5 is.
+    # Images may be recognised better without their least relevant pixels: .8 + .1/.2 = 1.3 is no accuracy, 1 is.
     points = debiased(curves(a={"lerf": [0.8, 0.9, 0.9]}), gammas(a=[0.2, 0.5]), chance=0.1)
     assert points["debiased"].tolist() == pytest.approx([np.nan, 1.0], nan_ok=True)
 
