@@ -65,10 +65,10 @@ def _differences() -> str:
 - **Maps.** 81 passes per image for the eight methods instead of 901: IG with 8 steps, ensembles of 6 (IG) and 24 (GB).
 - **Test images.** 1,000, not 10,000 and 25,250. One run (seed), not five.
 - **Retraining.** CIFAR-10: a ResNet-8 on 3,000 images for 8 epochs; Food-101: a ResNet-18 of a quarter of the width on
-  2,000 for 8 epochs. Three shares (.3, .5, .7). No retraining with GAIN fill. The epoch is chosen on held-out train
-  images; the paper's code chooses it on the test images.
+  2,000 for 8 epochs. Three shares (.3, .5, .7), two on Food-101 (.3, .7). No retraining with GAIN fill. The epoch is
+  chosen on held-out train images; the paper's code chooses it on the test images.
 - **GAIN.** A quarter of the width, 2 epochs on 20,000 images; the search is 2 × 2 with 1 epoch each.
-- **Consistency** of no-retrain settings is a mean over nine even shares; where retraining is involved, over three.
+- **Consistency** of no-retrain settings is a mean over nine even shares; where retraining is involved, over three or two.
 
 {_gaps()}The plans say the same in their comments: `plans/cifar10-cpu.toml`, `cifar10-cpu-retrain.toml`,
 `cifar10-cpu-resnet18.toml`, `food101-cpu.toml`, `food101-cpu-retrain.toml`."""
