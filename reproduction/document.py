@@ -68,7 +68,8 @@ def _differences() -> str:
   2,000 for 8 epochs. Three shares (.3, .5, .7), two on Food-101 (.3, .7). No retraining with GAIN fill. The epoch is
   chosen on held-out train images; the paper's code chooses it on the test images.
 - **GAIN.** A quarter of the width, 2 epochs on 20,000 images; the search is 2 × 2 with 1 epoch each.
-- **Consistency** of no-retrain settings is a mean over nine even shares; where retraining is involved, over three or two.
+- **Consistency** of no-retrain settings is a mean over nine even shares; where retraining is involved, over the shares
+  that were retrained.
 
 {_gaps()}The plans say the same in their comments: `plans/cifar10-cpu.toml`, `cifar10-cpu-retrain.toml`,
 `cifar10-cpu-resnet18.toml`, `food101-cpu.toml`, `food101-cpu-retrain.toml`."""
