@@ -64,22 +64,22 @@ def _agreement_of_judges(experiment: str, order: str) -> Claim:
 
 
 def _moved(name: str, experiment: str, pairs: list[tuple[Setting, Setting]], pairings: tuple[str, ...]) -> Claim:
-    """It holds if the agreement moves as the paper's does, under every pairing, and there is one in the end."""
+    """It holds if the agreement moves as the paper's does, under every pairing, and is sure in the end."""
     before, after = (_said(experiment, *pair) for pair in pairs)
     way = 1 if after > before else -1
     verb = "agree better" if way > 0 else "agree less"
     name, said = f"{name} {verb} with linear fill than with fixed", f"{number(before)} → {number(after)}"
-    moves, levels, texts = [], [], []
+    moves, lows, texts = [], [], []
     for pairing in pairings:
         fixed, linear = (agreement(experiment, *pair, pairing) for pair in pairs)
         if fixed is None or linear is None:
             return Claim(name, said, GAP, "not run")
         moves.append(float(linear["spearman"] - fixed["spearman"]))
-        levels.append(float(linear["spearman"]))
+        lows.append(float(linear["low"]))
         texts.append(f"{f'{pairing}: ' if len(pairings) > 1 else ''}{spread(fixed)} → {spread(linear)}")
     word, by = _word([way * move for move in moves], SURE), ", ".join(f"{move:+.2f}" for move in moves)
-    if way > 0 and word == "holds" and min(levels) <= 0:  # to disagree less is not yet to agree
-        return Claim(name, said, "; ".join(texts), f"holds partly ({by}, but no agreement)")
+    if way > 0 and word == "holds" and min(lows) <= 0:  # to disagree less is not yet to agree
+        return Claim(name, said, "; ".join(texts), f"holds partly ({by}, but no sure agreement)")
     return Claim(name, said, "; ".join(texts), f"{word} ({by})")
 
 

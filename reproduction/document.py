@@ -312,8 +312,7 @@ def _debiased() -> str:
     return f"""## Linear + debiased
 
 Agreement of MoRF and LeRF, retrained, before and after geometric debiasing (older supplement of the paper; γ as in
-docs/audit.md). Points whose debiased accuracy is not between chance and 1 are left
-out.
+docs/audit.md). Points whose debiased accuracy is not between chance and 1 are left out.
 
 {markdown(("retrain, MoRF ~ LeRF", "paper", "here, removed", "here, kept"), rows)}
 
