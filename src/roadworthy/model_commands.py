@@ -11,12 +11,10 @@ from safetensors.torch import save
 
 from roadworthy.building import build_data, build_school, build_untrained
 from roadworthy.checkpoints import CheckpointFile
-from roadworthy.errors import PlanError
 from roadworthy.evaluation import fastest_device
 from roadworthy.files import write_atomically
 from roadworthy.keys import Key
 from roadworthy.models.loading import bare
-from roadworthy.plan import Plan
 from roadworthy.plan_files import read_plan
 from roadworthy.progress import progress_bar
 from roadworthy.retraining import check_splits
@@ -40,8 +38,8 @@ def train(
     Example: `roadworthy train plans/cifar10-cpu-resnet18.toml`
     """
     read = read_plan(plan)
-    path = out or _place(read)
     school = build_school(read, seed)
+    path = out or read.folder / read.model["weights"]
     # What makes an epoch what it is: a checkpoint of another training is not gone on with.
     tag = f"{read.training} {read.model} {school.key}"
     school = school._replace(checkpoint=CheckpointFile(path.with_name(f"{path.name}.checkpoint"), tag))
@@ -57,9 +55,3 @@ def train(
     write_atomically(path, save(weights, {"training": json.dumps(header, sort_keys=True)}))
     text = f"{path}: the weights of epoch {pupil.epoch + 1} of {len(pupil.records)}; {reached:.2%} of the plan's images"
     console.print(text, markup=False, highlight=False)
-
-
-def _place(plan: Plan) -> Path:
-    if "weights" not in plan.model:
-        raise PlanError("[model] names no weights: say where to write them, with --out or weights = ...")
-    return Path(plan.folder / plan.model["weights"])

@@ -296,12 +296,15 @@ def test_complaints_about_a_gain_name_the_key(sections, complaint):
 
 
 def test_training_is_a_recipe_with_the_train_split_and_belongs_to_no_id():
-    read = plan(training={"name": "tiny", "epochs": 9, "augment": "flip", "data": {"train_batches": [1], "sample": 50}})
+    there = {"weights": "w.safetensors"}
+    training = {"name": "tiny", "epochs": 9, "augment": "flip", "data": {"train_batches": [1], "sample": 50}}
+    read = plan(model=there, training=training)
     assert (read.training.recipe.epochs, read.training.recipe.batch_size) == (9, 32)  # "tiny" says 32
     assert read.training.augment == "flip"
     here = {"name": "cifar10", "root": "data", "split": "train"}
     assert read.training.data == {**here, "train_batches": [1], "sample": 50}
-    assert plan(data={"images": 7}, training={"epochs": 1}).training.data == here  # [data] images are not its own
+    fewer = plan(model=there, data={"images": 7}, training={"epochs": 1})
+    assert fewer.training.data == here  # [data] images are not its own
     assert {item.id for _, item in trial_items(read, PRINTS)} == {item.id for _, item in trial_items(plan(), PRINTS)}
     assert read.counts()["trainings"] == 0  # `roadworthy train` does it, not a run
 
@@ -314,6 +317,7 @@ def test_training_is_a_recipe_with_the_train_split_and_belongs_to_no_id():
         ({"training": {"epochs": 0}}, "training: epochs=0"),
         ({"training": {"epochs": 1, "augment": "flop"}}, "training.augment: 'flop' is unknown; did you mean 'flip'"),
         ({"training": {"epochs": 1, "data": 3}}, r"training.data = 3: write it as a table, \[training.data\]"),
+        ({"training": {"epochs": 1}}, r"\[training\]: say in \[model\] where its weights belong"),
         ({"data": {"sample": 0}}, "data.sample = 0: give a whole number of at least 1"),
         ({"data": {"sample": 5, "images": 5}}, "data: images takes the first so many, sample draws so many at random"),
     ],
