@@ -131,9 +131,10 @@ def _training(data: Spec, tables: Mapping[str, Any]) -> Training | None:
     learned, augment = table.pop("data", {}), _function("training", "augment", table.pop("augment", ""))
     if not isinstance(learned, dict):
         raise PlanError(f"training.data = {learned!r}: write it as a table, [training.data]")
+    training = Training(_recipe("training", table), _train(data, learned), augment)
     if "weights" not in tables["model"]:  # a run would explain fresh weights, and say nothing
         raise PlanError('[training]: say in [model] where its weights belong, as in weights = "mine.safetensors"')
-    return Training(_recipe("training", table), _train(data, learned), augment)
+    return training
 
 
 def _with_gain(plan: Plan, tables: Mapping[str, Any]) -> Plan:
