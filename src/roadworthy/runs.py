@@ -61,7 +61,7 @@ def _say_missing(folder: Path, held: _Held) -> None:
 def ranking(folder: StorePath) -> None:
     """Which method can be trusted? Print what a store says: rankings with intervals, agreement, verdict, warnings.
 
-    Example: `roadworthy ranking runs/cifar10`
+    Example: `roadworthy ranking runs/cifar10-cpu`
     """
     held = _held(folder)
     _say_missing(folder, held)

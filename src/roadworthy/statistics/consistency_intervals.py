@@ -31,7 +31,7 @@ def consistency_intervals(
 
 
 def _drawn_ranks(verdicts: Verdicts, setting: Setting, merits: Merits, value: Value) -> Array:
-    """Ranks of the methods, `(draws, methods, fractions)`, before anybody says which end is good."""
+    """Ranks of the methods, `(draws, methods, fractions)`, the best one highest whatever the order."""
     own = {dot: one for dot, one in verdicts.items() if Setting(dot.judge, dot.order, dot.imputer) == setting}
     (sheet,) = sheets(own, value).values()
     values = np.stack([sheet.values[method] for method in merits.methods])  # methods, seeds, fractions, images
@@ -50,19 +50,15 @@ def _interval(
     columns = columns_of(merits[first].fractions, merits[second].fractions, str(row["pairing"]))
     if len(methods) < 2 or not columns:
         return np.nan, np.nan
-    a, b = (_picked(ranks[setting], merits[setting], methods, side) for setting, side in _sides(first, second, columns))
+    here, there = zip(*columns, strict=True)
+    a = _picked(ranks[first], merits[first], methods, here)
+    b = _picked(ranks[second], merits[second], methods, there)
     found = _correlations(a, b)
-    ranked = ~np.isnan(found)
-    drawn = np.where(ranked, found, 0).sum(axis=1)[ranked.any(axis=1)] / ranked.sum(axis=1)[ranked.any(axis=1)]
+    found = found[~np.isnan(found).all(axis=1)]  # draws in which something ranks
+    drawn = np.nanmean(found, axis=1)
     tail = 50 * (1 - level)
     low, high = np.percentile(drawn, [tail, 100 - tail]) if len(drawn) else (np.nan, np.nan)
     return float(low), float(high)
-
-
-def _sides(
-    first: Setting, second: Setting, columns: Sequence[tuple[int, int]]
-) -> tuple[tuple[Setting, list[int]], tuple[Setting, list[int]]]:
-    return (first, [i for i, _ in columns]), (second, [j for _, j in columns])
 
 
 def _picked(ranks: Array, merits: Merits, methods: Sequence[str], columns: Sequence[int]) -> Array:
