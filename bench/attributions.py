@@ -15,10 +15,11 @@ import torch
 from captum.attr import GuidedBackprop, IntegratedGradients, NoiseTunnel
 
 import roadworthy as rw
-from roadworthy.evaluation import explain
-from roadworthy.keys import Key
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch
+from roadworthy.evaluation.sweep import explain
 from roadworthy.models import cifar_resnet, resnet20_cifar10
-from roadworthy.types import Batch, Normalised
+from roadworthy.models.normalized import Normalised
 
 IMAGES, STEPS, SAMPLES = 64, 4, 4
 SIGMA = {"IG": 0.2, "GB": 1.0}

@@ -12,14 +12,14 @@ from functools import partial
 
 import torch
 
-from roadworthy.auditing import Settings
+from roadworthy.core.errors import DataError
+from roadworthy.core.masks import blobs
+from roadworthy.core.random import Key
 from roadworthy.datasets import CIFAR10, Arrays, first
-from roadworthy.errors import DataError
+from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
+from roadworthy.experiments.auditing import Settings
+from roadworthy.experiments.inspection import Material, Scratch, inspect
 from roadworthy.imputers import DatasetMean, NoisyLinear
-from roadworthy.inspection import Material, Scratch, inspect
-from roadworthy.keys import Key
-from roadworthy.masks import blobs
-from roadworthy.orders import least_relevant_first, most_relevant_first
 
 
 def images(root: str, count: int):

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 import roadworthy as rw
-from roadworthy.imputers import linear
-from roadworthy.keys import Key
+from roadworthy.core.random import Key
+from roadworthy.imputers import noisy_linear as linear
 from roadworthy.models import cifar_resnet, resnet18
 
 

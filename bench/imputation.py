@@ -22,9 +22,9 @@ from scipy.sparse.linalg import spsolve
 from torch.nn.functional import interpolate
 
 from roadworthy.attributions import IntegratedGradients
+from roadworthy.core.random import Key
 from roadworthy.datasets import CIFAR10
-from roadworthy.imputers import direct, multigrid, multigrid_torch
-from roadworthy.keys import Key
+from roadworthy.imputers.solvers import direct, multigrid, multigrid_torch
 from roadworthy.models import resnet20_cifar10
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from roadworthy import runner
-from roadworthy.items import Fingerprints
-from roadworthy.plan_files import plan_from
-from roadworthy.store import Store
-from roadworthy.types import Verdict
-from roadworthy.work import Done
+from roadworthy.core.results import Verdict
+from roadworthy.experiments import runner
+from roadworthy.experiments.items import Fingerprints
+from roadworthy.experiments.plans.reading import plan_from
+from roadworthy.experiments.stores.run_directory import Store
+from roadworthy.experiments.work import Done
 
 PRINTS = Fingerprints("data", "model")
 

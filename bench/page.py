@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 
 import roadworthy as rw
-from roadworthy.comparison import Comparison
+from roadworthy.core.masks import PAPER_FRACTIONS
+from roadworthy.core.random import Key
+from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.types import Batch
+from roadworthy.experiments.comparison import Comparison
+from roadworthy.experiments.stores.run_directory import Store, save_verdicts
+from roadworthy.experiments.study import Examples
 from roadworthy.imputers import DatasetMean, ImageMean, NoisyLinear
-from roadworthy.keys import Key
-from roadworthy.removal import PAPER_FRACTIONS
-from roadworthy.report.page import write_page
-from roadworthy.store import Store, save_verdicts
-from roadworthy.study import Examples
-from roadworthy.types import Batch, Dot, Verdict
+from roadworthy.report.html.page import write_page
 
 IMAGES, METHODS, CLASSES = 10_000, 16, 10
 

@@ -12,16 +12,17 @@ import time
 import numpy as np
 import torch
 
+from roadworthy.core.errors import DataError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Removal
 from roadworthy.datasets import CIFAR10, Arrays, first
-from roadworthy.errors import DataError
+from roadworthy.evaluation.evaluators import Mapped, Retrained
+from roadworthy.evaluation.orders import most_relevant_first
 from roadworthy.imputers import DatasetMean, NoisyLinear
-from roadworthy.keys import Key
 from roadworthy.models import resnet18
-from roadworthy.orders import most_relevant_first
-from roadworthy.retraining import Mapped, Retrained
-from roadworthy.schooling import readable
-from roadworthy.training import Recipe
-from roadworthy.types import Normalised, Removal
+from roadworthy.models.normalized import Normalised
+from roadworthy.training.loop import Recipe
+from roadworthy.training.trainer import readable
 
 
 def images(root: str, count: int):

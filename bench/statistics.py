@@ -9,9 +9,9 @@ import time
 import numpy as np
 
 from roadworthy import statistics
-from roadworthy.removal import PAPER_FRACTIONS
+from roadworthy.core.masks import PAPER_FRACTIONS
+from roadworthy.core.results import Dot, Verdict
 from roadworthy.statistics.bootstrap import DRAWS
-from roadworthy.types import Dot, Verdict
 
 IMAGES, METHODS, CLASSES = 10_000, 12, 10
 

@@ -5,7 +5,7 @@ python examples/leakage_identity.py
 
 import pandas as pd
 
-from roadworthy.statistics.discrete import background, left_right, removal, reserved, top_bottom
+from roadworthy.audit.discrete import background, left_right, removal, reserved, top_bottom
 
 WORLDS = {
     "left/right, honest map": left_right(seen=0.9),

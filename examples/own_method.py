@@ -4,7 +4,7 @@ python examples/own_method.py
 """
 
 import roadworthy as rw
-from roadworthy.demo import digits_demo
+from roadworthy.experiments.demo import digits_demo
 
 
 def darkness(model, batch, key):

@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from roadworthy import runner, statistics
-from roadworthy.auditing import Measure, Settings, most_relevant_share
-from roadworthy.auditor import QUESTIONS, AuditWork, audit_tables, pending_audit
-from roadworthy.lab import opened
+from roadworthy import statistics
+from roadworthy.cli.run import opened
+from roadworthy.core.results import Dot, Verdict
+from roadworthy.experiments import runner
+from roadworthy.experiments.auditing import Measure, Settings, most_relevant_share
+from roadworthy.experiments.auditor import QUESTIONS, AuditWork, audit_tables, pending_audit
+from roadworthy.experiments.stores.run_directory import Store
 from roadworthy.statistics.scores import blocks
-from roadworthy.store import Store
-from roadworthy.types import Dot, Verdict
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -14,15 +14,16 @@ import pandas as pd
 import torch
 
 from reproduction.collect import write
+from roadworthy.audit.toy import run_toy
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Dataset, Removal
 from roadworthy.datasets import CIFAR10, Food101, first
-from roadworthy.evaluation import FixedModel, judge_batch
+from roadworthy.evaluation.evaluators import RECIPES, Mapped, Retrained
+from roadworthy.evaluation.orders import most_relevant_first
+from roadworthy.evaluation.sweep import FixedModel, judge_batch
 from roadworthy.imputers import DatasetMean, NoisyLinear
-from roadworthy.keys import Key
 from roadworthy.models import resnet18
-from roadworthy.orders import most_relevant_first
-from roadworthy.retraining import RECIPES, Mapped, Retrained
-from roadworthy.toy import run_toy
-from roadworthy.types import Batch, Dataset, Normalised, Removal
+from roadworthy.models.normalized import Normalised
 
 STEPS = {"direct": ((0, 1), (1, 0)), "diagonal": ((1, 1), (1, -1))}
 PAPER_SPLIT = {"train": 50_000, "test": 10_000, "epochs": 40}

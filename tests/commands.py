@@ -5,7 +5,7 @@ import sys
 
 from typer.testing import CliRunner
 
-from roadworthy.cli import app
+from roadworthy.cli.app import app
 
 
 def command(*words):

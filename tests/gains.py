@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from roadworthy.gan_training import GainRecipe, GainRecord, Trained, save_gain
+from roadworthy.core.random import Key
 from roadworthy.imputers import Gain
 from roadworthy.imputers.gain_networks import Generator
-from roadworthy.keys import Key
+from roadworthy.training.gain import GainRecipe, GainRecord, Trained, save_gain
 
 TINY = GainRecipe(epochs=3, batch_size=16, lr=3e-3, width=4, blocks=1, validation=0.25)
 _FOLDER = tempfile.TemporaryDirectory(prefix="gains-")

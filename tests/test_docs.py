@@ -49,7 +49,7 @@ def test_links_between_pages_lead_somewhere():
 def test_the_page_of_the_command_has_not_drifted(tmp_path):
     out = tmp_path / "cli.md"
     words = ["utils", "docs", "--name", "roadworthy", "--title", "The command roadworthy", "--output", str(out)]
-    subprocess.run([sys.executable, "-m", "typer", "roadworthy.cli", *words], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "typer", "roadworthy.cli.app", *words], check=True, capture_output=True)
     assert out.read_text() == (ROOT / "docs" / "cli.md").read_text(), "run: make docs"
 
 

@@ -12,9 +12,9 @@ from reproduction.collect import AUDITED, EXPERIMENTS, METHODS, SHARES
 from reproduction.document import DOCUMENT, document
 from reproduction.tables import HERE, agreement, only, ours
 from roadworthy import statistics
-from roadworthy.auditing import Settings, audit_items
-from roadworthy.items import Fingerprints, trial_items
-from roadworthy.plan_files import read_plan
+from roadworthy.experiments.auditing import Settings, audit_items
+from roadworthy.experiments.items import Fingerprints, trial_items
+from roadworthy.experiments.plans.reading import read_plan
 
 STORES = [(name, store) for name, stores in EXPERIMENTS.items() for store in stores]
 

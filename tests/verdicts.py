@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roadworthy.types import Dot, Verdict
+from roadworthy.core.results import Dot, Verdict
 
 FRACTIONS = (0.0, 0.2, 0.4)
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from roadworthy.keys import Key
+from roadworthy.core.random import Key
 
 
 class World(NamedTuple):

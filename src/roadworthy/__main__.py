@@ -1,5 +1,5 @@
 """`python -m roadworthy` is the command `roadworthy`."""
 
-from roadworthy.cli import app
+from roadworthy.cli.app import app
 
 app()

@@ -10,7 +10,7 @@ import torch
 import references
 import roadworthy as rw
 import worlds
-from roadworthy.keys import Key
+from roadworthy.core.random import Key
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_14_a_crash_leaves_the_old_page_whole(world, tmp_path, monkeypatch):
     def full_disk(_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("roadworthy.files.os.fsync", full_disk)
+    monkeypatch.setattr("roadworthy.core.files.os.fsync", full_disk)
     with pytest.raises(OSError, match="No space left"):
         comparison.report(page)
     assert page.read_bytes() == before

@@ -3,9 +3,9 @@
 import pytest
 
 from roadworthy.datasets import CIFAR10, first
-from roadworthy.gan_training import GainRecipe, train_gain
+from roadworthy.evaluation.quality import imputation_quality
 from roadworthy.imputers import DatasetMean
-from roadworthy.quality import imputation_quality
+from roadworthy.training.gain import GainRecipe, train_gain
 
 
 def test_a_narrow_gain_beats_the_mean_fill_on_images_that_it_never_saw(real_data):

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 import roadworthy as rw
-from roadworthy.auditing import Settings, apart, read_share, recovered_patterns
-from roadworthy.evaluation import explain
-from roadworthy.keys import Key
+from roadworthy.audit.mask_detection import train_predictor
+from roadworthy.audit.tables import mask_table, recovery_table
+from roadworthy.core.random import Key
+from roadworthy.evaluation.sweep import explain
+from roadworthy.experiments.auditing import Settings, apart, read_share, recovered_patterns
 from roadworthy.models import resnet20_cifar10
-from roadworthy.recovery import train_predictor
-from roadworthy.statistics import mask_table, recovery_table
 
 FRACTIONS = (0.1, 0.5, 0.9)
 

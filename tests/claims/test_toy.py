@@ -6,11 +6,11 @@ import torch
 from scipy.optimize import minimize
 
 import roadworthy as rw
-from roadworthy.geometry import class_means, measure_geometry
-from roadworthy.keys import Key
-from roadworthy.orders import least_relevant_first, most_relevant_first
-from roadworthy.statistics import gamma_table
-from roadworthy.toy import ToyWorld, best_gamma, exact_gamma, fill_operator, logistic_regressions, run_toy
+from roadworthy.audit.debiasing import gamma_table
+from roadworthy.audit.geometry import class_means, measure_geometry
+from roadworthy.audit.toy import ToyWorld, best_gamma, exact_gamma, fill_operator, logistic_regressions, run_toy
+from roadworthy.core.random import Key
+from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
 
 BLIND = ["rand", "semi", "gauss"]
 

@@ -4,11 +4,12 @@ import pytest
 import torch
 
 import worlds
-from roadworthy.evaluation import explain
-from roadworthy.keys import Key
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch
+from roadworthy.evaluation.sweep import explain
+from roadworthy.experiments.registry import PARTS
 from roadworthy.models import small_cnn
-from roadworthy.parts import PARTS
-from roadworthy.types import Batch, Normalised
+from roadworthy.models.normalized import Normalised
 
 KEY = Key(0).fold("maps")
 

@@ -5,12 +5,12 @@ import torch
 
 import gains
 import worlds
+from roadworthy.core.errors import EverythingRemoved
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch
 from roadworthy.datasets import Arrays
-from roadworthy.errors import EverythingRemoved
+from roadworthy.experiments.registry import PARTS
 from roadworthy.imputers import NoisyLinear
-from roadworthy.keys import Key
-from roadworthy.parts import PARTS
-from roadworthy.types import Batch
 
 KEY = Key(5)
 

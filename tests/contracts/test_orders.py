@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from roadworthy.keys import Key
-from roadworthy.orders import Reversed, rank
-from roadworthy.parts import PARTS
-from roadworthy.removal import FRACTIONS, count, removed_at
+from roadworthy.core.masks import FRACTIONS, count, removed_at
+from roadworthy.core.random import Key
+from roadworthy.evaluation.orders import Reversed, rank
+from roadworthy.experiments.registry import PARTS
 
 IDS = torch.arange(6)
 KEY = Key(9)

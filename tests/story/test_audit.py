@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import roadworthy as rw
 import worlds
 from commands import contents
-from roadworthy.cli import app
+from roadworthy.cli.app import app
 
 PLAN = """
 [data]

@@ -10,8 +10,8 @@ from PIL import Image
 import roadworthy as rw
 import worlds
 from commands import flat, roadworthy
-from roadworthy.items import Item
-from roadworthy.store import Store
+from roadworthy.experiments.items import Item
+from roadworthy.experiments.stores.run_directory import Store
 
 PLAN = """
 [data]

@@ -15,13 +15,13 @@ from safetensors.torch import load_file
 import gains
 import worlds
 from commands import flat, told
-from roadworthy import runner
-from roadworthy.executors.local import Local
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch
+from roadworthy.experiments import runner
+from roadworthy.experiments.executors.local import Local
+from roadworthy.experiments.plans.reading import read_plan
+from roadworthy.experiments.stores.run_directory import Store
 from roadworthy.imputers import Gain
-from roadworthy.keys import Key
-from roadworthy.plan_files import read_plan
-from roadworthy.store import Store
-from roadworthy.types import Batch
 
 PLAN = """
 [data]

@@ -6,8 +6,8 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 from typer.testing import CliRunner
 
-from roadworthy.cli import app
-from roadworthy.keys import Key
+from roadworthy.cli.app import app
+from roadworthy.core.random import Key
 
 PLAN = """
 [data]

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import roadworthy as rw
 import worlds
 from commands import told
-from roadworthy.cli import app
-from roadworthy.store import Store
+from roadworthy.cli.app import app
+from roadworthy.experiments.stores.run_directory import Store
 
 CLASSES = ("north-west", "north-east", "south-west", "south-east")
 

@@ -12,12 +12,12 @@ from safetensors.numpy import load_file
 
 import worlds
 from commands import contents, flat, told
-from roadworthy import runner
-from roadworthy.errors import InputError, PlanError, TrainTestOverlap
-from roadworthy.executors.local import Local
-from roadworthy.plan_files import read_plan
-from roadworthy.store import Store
-from roadworthy.work import check_training
+from roadworthy.core.errors import InputError, PlanError, TrainTestOverlap
+from roadworthy.experiments import runner
+from roadworthy.experiments.executors.local import Local
+from roadworthy.experiments.plans.reading import read_plan
+from roadworthy.experiments.stores.run_directory import Store
+from roadworthy.experiments.work import check_training
 
 CLASSES = ("north-west", "north-east", "south-west", "south-east")
 

@@ -10,10 +10,11 @@ from torch import nn
 
 import roadworthy as rw
 import worlds
-from roadworthy.evaluation import explain
-from roadworthy.keys import Key
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch
+from roadworthy.evaluation.sweep import explain
 from roadworthy.models import small_cnn
-from roadworthy.types import Batch, Normalised, as_model
+from roadworthy.models.normalized import Normalised, as_model
 
 KEY = Key(0).fold("maps")
 

@@ -7,13 +7,12 @@ import pytest
 import roadworthy as rw
 import worlds
 from roadworthy import statistics
-from roadworthy.auditing import Settings, known_labels
-from roadworthy.building import Context
-from roadworthy.errors import InputError, RangeError
-from roadworthy.statistics import Hole
-from roadworthy.statistics.audit import LITTLE, MUCH
-from roadworthy.statistics.information import bits_at_least
-from roadworthy.types import Recovered, Verdict
+from roadworthy.audit.information import bits_at_least
+from roadworthy.audit.tables import LITTLE, MUCH, Hole
+from roadworthy.core.errors import InputError, RangeError
+from roadworthy.core.results import Recovered, Verdict
+from roadworthy.experiments.auditing import Settings, known_labels
+from roadworthy.experiments.build import Context
 
 # Tables
 

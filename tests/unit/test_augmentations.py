@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from roadworthy.augmentations import SHIFT
-from roadworthy.keys import Key
-from roadworthy.parts import PARTS
+from roadworthy.core.random import Key
+from roadworthy.experiments.registry import PARTS
+from roadworthy.training.augmentations import SHIFT
 
 IDS = torch.arange(200)
 IMAGES = Key(0).uniform(IDS, (2, 6, 5)) + 0.5  # no pixel is 0, so what comes in at the border is seen

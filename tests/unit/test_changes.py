@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from roadworthy.errors import InputError
+from roadworthy.core.errors import InputError
+from roadworthy.core.results import Verdict
 from roadworthy.statistics import changes, contests
 from roadworthy.statistics.scores import Block, blocks
-from roadworthy.types import Verdict
 from verdicts import BAD, GOOD, endurance_study, study
 
 

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from roadworthy import PARTS, __version__
-from roadworthy.cli import app
+from roadworthy.cli.app import app
 
 
 def run(*words):

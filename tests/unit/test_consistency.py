@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from roadworthy import statistics
-from roadworthy.errors import InputError
+from roadworthy.core.errors import InputError
 from verdicts import GOOD, curve_study, endurance_study, study
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from roadworthy import timing
-from roadworthy.costs import estimate, outlook, passes, thinned
-from roadworthy.items import trial_items
-from roadworthy.plan_files import plan_from, read_plan
-from roadworthy.store import Store
-from roadworthy.timing import Line
+from roadworthy.experiments import timing
+from roadworthy.experiments.cost import estimate, outlook, passes, thinned
+from roadworthy.experiments.items import trial_items
+from roadworthy.experiments.plans.reading import plan_from, read_plan
+from roadworthy.experiments.stores.run_directory import Store
+from roadworthy.experiments.timing import Line
 
 PLANS = Path(__file__).parents[2] / "plans"
 

@@ -17,10 +17,10 @@ from torch.utils.data import (
     TensorDataset,
 )
 
+from roadworthy.core.errors import DataError, InputError, RangeError, ShapeError
+from roadworthy.core.types import UNLABELLED, Batch
+from roadworthy.core.types import Dataset as DatasetProtocol
 from roadworthy.datasets import CIFAR10, Arrays, Food101, ImageFolder, TorchData, as_dataset, first
-from roadworthy.errors import DataError, InputError, RangeError, ShapeError
-from roadworthy.types import UNLABELLED, Batch
-from roadworthy.types import Dataset as DatasetProtocol
 
 SIZES = (1, 3, 7, 100)
 

@@ -5,7 +5,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
-from roadworthy.executors.local import _drain
+from roadworthy.experiments.executors.local import _drain
 
 
 class DyingPool:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from roadworthy.datasets import fetch as fetching
-from roadworthy.datasets.fetch import ARCHIVES, Archive, fetch
-from roadworthy.errors import DataError, InputError, UnknownPart
+from roadworthy.core.errors import DataError, InputError, UnknownPart
+from roadworthy.datasets import download as fetching
+from roadworthy.datasets.download import ARCHIVES, Archive, fetch
 
 FOLDER = "cifar-10-batches-bin"
 CONTENTS = {name: f"content of {name}".encode() * 50 for name in ARCHIVES["cifar10"].files}

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from roadworthy import statistics
-from roadworthy.errors import DataError, InputError
-from roadworthy.figures import curves, latex, leakage, pictures
-from roadworthy.figures.catalogue import FIGURES, TABLES, leaky_scores, write_all
-from roadworthy.figures.material import gathered
-from roadworthy.figures.pictures import Scene
-from roadworthy.figures.style import write_figure
+from roadworthy.audit.information import bits_at_least, bits_if_optimal
+from roadworthy.core.errors import DataError, InputError
+from roadworthy.experiments.figure_data import gathered
+from roadworthy.report.figures import curves, latex, leakage, pictures
+from roadworthy.report.figures.catalogue import FIGURES, TABLES, leaky_scores, write_all
+from roadworthy.report.figures.pictures import Scene
+from roadworthy.report.figures.style import write_figure
 from roadworthy.report.palette import colours
-from roadworthy.statistics.information import bits_at_least, bits_if_optimal
 from verdicts import curve_study, endurance_study
 
 METHODS = ["IG", "IG-SG", "GB", "GB-SG"]

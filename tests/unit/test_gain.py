@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 
 import gains
 from references import literal_gain_losses
-from roadworthy.errors import RangeError, ShapeError, WeightsError
-from roadworthy.gan_training import Adversaries, GainRecipe, losses, packed
+from roadworthy.core.errors import RangeError, ShapeError, WeightsError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch
 from roadworthy.imputers import Gain
 from roadworthy.imputers.gain_networks import plain
-from roadworthy.keys import Key
-from roadworthy.types import Batch
+from roadworthy.training.gain import Adversaries, GainRecipe, losses, packed
 
 SHAPE = (3, 6, 5)
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 import gains
-from roadworthy import gan_training
+from roadworthy.core.errors import RangeError, TrainingFailed
+from roadworthy.core.random import Key
 from roadworthy.datasets import Arrays
-from roadworthy.errors import RangeError, TrainingFailed
-from roadworthy.gan_search import grid, search
-from roadworthy.gan_training import train_gain
+from roadworthy.evaluation.quality import imputation_quality
 from roadworthy.imputers import DatasetMean
-from roadworthy.keys import Key
-from roadworthy.quality import imputation_quality
+from roadworthy.training import gain as gan_training
+from roadworthy.training.gain import train_gain
+from roadworthy.training.gain_search import grid, search
 
 
 def flat(n, start=0):

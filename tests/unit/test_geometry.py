@@ -8,10 +8,10 @@ import torch
 import references
 import roadworthy as rw
 import worlds
-from roadworthy.geometry import Geometry, Refill, blurriness, class_means, geometry_of, measure_geometry
-from roadworthy.keys import Key
-from roadworthy.orders import least_relevant_first, most_relevant_first
-from roadworthy.statistics import debiased, gamma_table, leads
+from roadworthy.audit.debiasing import debiased, gamma_table, leads
+from roadworthy.audit.geometry import Geometry, Refill, blurriness, class_means, geometry_of, measure_geometry
+from roadworthy.core.random import Key
+from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
 
 ORDERS = {"morf": most_relevant_first, "lerf": least_relevant_first}
 IMAGES, LABELS = Key(0).uniform(range(9), (2, 7, 6)), torch.tensor([0, 1, 2, 0, 1, 0, 0, 1, 1])

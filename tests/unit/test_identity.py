@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import references
-from roadworthy import errors
-from roadworthy.statistics.discrete import background, left_right, removal, reserved, top_bottom
-from roadworthy.statistics.identity import Identity
+from roadworthy.audit.discrete import background, left_right, removal, reserved, top_bottom
+from roadworthy.audit.identity import Identity
+from roadworthy.core import errors
 
 COINS = background((0, 1))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roadworthy.statistics.information import (
+from roadworthy.audit.information import (
     binary_entropy,
     bits_at_least,
     bits_if_optimal,

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from roadworthy.keys import Key
+from roadworthy.core.random import Key
 
 
 def test_a_stream_belongs_to_its_sample_whatever_the_batch():

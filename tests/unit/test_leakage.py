@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import worlds
-from roadworthy.errors import InputError
-from roadworthy.keys import Key
-from roadworthy.leakage import FOLDS, READERS, _inputs, check_classes, folds, read_masks
-from roadworthy.orders import most_relevant_first
-from roadworthy.removal import removed_at
-from roadworthy.statistics import mask_table
+from roadworthy.audit.mask_information import FOLDS, READERS, _inputs, check_classes, folds, read_masks
+from roadworthy.audit.tables import mask_table
+from roadworthy.core.errors import InputError
+from roadworthy.core.masks import removed_at
+from roadworthy.core.random import Key
+from roadworthy.evaluation.orders import most_relevant_first
 
 SMALL = READERS["small"]
 

@@ -7,8 +7,8 @@ import torch
 import references
 import roadworthy as rw
 import worlds
-from roadworthy.imputers import direct
-from roadworthy.keys import Key
+from roadworthy.core.random import Key
+from roadworthy.imputers.solvers import direct
 
 QUIET = rw.NoisyLinear(noise=0)
 

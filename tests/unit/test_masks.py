@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from roadworthy.keys import Key
-from roadworthy.masks import MASKS, blobs, of_either_kind, random_removal, scattered
-from roadworthy.removal import removed_at
-from roadworthy.types import Batch
+from roadworthy.core.masks import MASKS, blobs, of_either_kind, random_removal, removed_at, scattered
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch
 
 IDS = torch.arange(50, 70)
 

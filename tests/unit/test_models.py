@@ -14,11 +14,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from roadworthy import models
-from roadworthy.errors import InputError, ModelError, RangeError, WeightsError
-from roadworthy.keys import Key
+from roadworthy.core.errors import InputError, ModelError, RangeError, WeightsError
+from roadworthy.core.random import Key
+from roadworthy.models.normalized import Normalised
 from roadworthy.models.resnet import Subsampled
-from roadworthy.training import Recipe, fit, shuffled
-from roadworthy.types import Normalised
+from roadworthy.training.loop import Recipe, fit, shuffled
 
 ARCHITECTURES: dict[str, Callable[[], nn.Module]] = {
     "resnet18": partial(models.resnet18, classes=5, width=4),

@@ -13,10 +13,10 @@ from scipy.sparse import csc_array, diags_array, kron
 from scipy.sparse.linalg import splu
 
 from references import PAPER_WEIGHTS, dense_fill, literal_fill
-from roadworthy.errors import EverythingRemoved, RangeError, ShapeError, SolverError
-from roadworthy.imputers import multigrid, multigrid_kernels, multigrid_torch
+from roadworthy.core.errors import EverythingRemoved, RangeError, ShapeError, SolverError
+from roadworthy.core.random import Key
 from roadworthy.imputers.noise import Noise
-from roadworthy.keys import Key
+from roadworthy.imputers.solvers import multigrid, multigrid_kernels, multigrid_torch
 
 Mask = NDArray[np.bool_]
 SOLVERS = pytest.mark.parametrize("solve", [multigrid.solve, multigrid_torch.solve], ids=["numba", "torch"])

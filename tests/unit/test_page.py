@@ -16,13 +16,13 @@ import references
 import roadworthy as rw
 import worlds
 from roadworthy import statistics
-from roadworthy.report import charts
+from roadworthy.core.results import Dot, Verdict
 from roadworthy.report.findings import Findings
-from roadworthy.report.page import page
+from roadworthy.report.html import charts
+from roadworthy.report.html.page import page
+from roadworthy.report.html.strips import Picture, data_url
 from roadworthy.report.palette import colours
-from roadworthy.report.strips import Picture, data_url
 from roadworthy.report.tables import short_ranking, standings
-from roadworthy.types import Dot, Verdict
 from verdicts import BAD, GOOD, endurance_study, study
 
 SHARES = (0.2, 0.4)

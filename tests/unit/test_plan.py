@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from roadworthy.building import build_data, build_model
-from roadworthy.errors import PlanError
-from roadworthy.items import (
+from roadworthy.core.errors import PlanError
+from roadworthy.core.masks import FRACTIONS
+from roadworthy.experiments.build import build_data, build_model
+from roadworthy.experiments.items import (
     Fingerprints,
     canonical,
     imputer_items,
@@ -18,8 +19,7 @@ from roadworthy.items import (
     train_map_items,
     trial_items,
 )
-from roadworthy.plan_files import plan_from, read_plan
-from roadworthy.removal import FRACTIONS
+from roadworthy.experiments.plans.reading import plan_from, read_plan
 
 MINIMAL = """
 [data]

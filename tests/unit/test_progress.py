@@ -3,7 +3,7 @@
 import io
 import time
 
-from roadworthy import progress
+from roadworthy.core import progress
 
 
 class Terminal(io.StringIO):

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 import worlds
+from roadworthy.core.masks import random_removal
+from roadworthy.core.random import Key
 from roadworthy.datasets import Arrays
+from roadworthy.evaluation.quality import imputation_mse, imputation_quality, picture_strip
 from roadworthy.imputers import Constant, NoisyLinear
-from roadworthy.keys import Key
-from roadworthy.masks import random_removal
-from roadworthy.quality import imputation_mse, imputation_quality, picture_strip
 
 
 def test_the_mse_of_a_constant_fill_on_grey_images_is_the_squared_difference():

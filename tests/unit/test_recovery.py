@@ -5,20 +5,13 @@ import pytest
 import torch
 
 import worlds
-from roadworthy.errors import InputError
-from roadworthy.geometry import blurriness
+from roadworthy.audit.geometry import blurriness
+from roadworthy.audit.mask_detection import _auc, _trivial, fills_constantly, recover, rows_apart, train_predictor
+from roadworthy.core.errors import InputError
+from roadworthy.core.masks import MASKS, random_removal
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch
 from roadworthy.imputers import Blur, Constant, DatasetMean, ImageMean, NoisyLinear
-from roadworthy.keys import Key
-from roadworthy.masks import MASKS, random_removal
-from roadworthy.recovery import (
-    _auc,
-    _trivial,
-    fills_constantly,
-    recover,
-    rows_apart,
-    train_predictor,
-)
-from roadworthy.types import Batch
 
 
 def planes(n, start=0, size=16):

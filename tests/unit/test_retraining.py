@@ -7,17 +7,18 @@ import torch
 from torch import nn
 
 import worlds
-from roadworthy.checkpoints import CheckpointFile
+from roadworthy.core.errors import InputError, RangeError, SameStart, ShapeError, TrainingFailed, TrainTestOverlap
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Removal
 from roadworthy.datasets import Arrays
-from roadworthy.errors import InputError, RangeError, SameStart, ShapeError, TrainingFailed, TrainTestOverlap
-from roadworthy.evaluation import judge_batch
+from roadworthy.evaluation.evaluators import RECIPES, Mapped, MaskTuned, Retrained, check_splits, random_masks
+from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
+from roadworthy.evaluation.sweep import judge_batch
 from roadworthy.imputers import Constant, DatasetMean, NoisyLinear
-from roadworthy.keys import Key
-from roadworthy.orders import least_relevant_first, most_relevant_first
-from roadworthy.retraining import RECIPES, Mapped, MaskTuned, Retrained, check_splits, random_masks
-from roadworthy.schooling import School, accuracy, readable, split
-from roadworthy.training import Recipe
-from roadworthy.types import Batch, Normalised, Removal, as_model
+from roadworthy.models.normalized import Normalised, as_model
+from roadworthy.training.checkpoints import CheckpointFile
+from roadworthy.training.loop import Recipe
+from roadworthy.training.trainer import School, accuracy, readable, split
 
 TRAIN, TEST = worlds.sides(200), worlds.sides(100, start=1000)
 TRAIN_DATA = Arrays(TRAIN.images, TRAIN.labels)
@@ -317,7 +318,7 @@ def test_a_training_that_diverges_is_told_with_its_dot(lr, told):
 def test_accuracy_counts_every_image_and_large_sets_are_read_at_random(monkeypatch):
     batches = [(TEST.images[:60], TEST.labels[:60]), (TEST.images[60:], 1 - TEST.labels[60:])]
     assert accuracy(as_model(TEST.model), batches) == 0.6  # the second 40 have the wrong labels
-    monkeypatch.setattr("roadworthy.schooling._HOLD", 10)
+    monkeypatch.setattr("roadworthy.training.trainer._HOLD", 10)
     assert readable(TRAIN_DATA) is TRAIN_DATA
     spy = Spy(Constant(0.5))
     school = School(replace(SHORT, epochs=2), TRAIN_DATA, lambda batch, rows, key: spy(batch, None, key), Key(0))

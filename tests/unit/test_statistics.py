@@ -6,12 +6,12 @@ import pytest
 from scipy import stats
 
 from roadworthy import statistics
-from roadworthy.errors import InputError, ShapeError
+from roadworthy.core.errors import InputError, ShapeError
+from roadworthy.core.results import Dot, Verdict
 from roadworthy.report.tables import short_ranking
 from roadworthy.statistics.contest import Contest, Duels
 from roadworthy.statistics.intervals import Variance, unanimous
 from roadworthy.statistics.pairs import images_needed
-from roadworthy.types import Dot, Verdict
 from verdicts import BAD, FRACTIONS, GOOD, curve_study, endurance_study, study, verdict
 
 # Curves

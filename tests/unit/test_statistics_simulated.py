@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from roadworthy.experiments.study import looks
 from roadworthy.statistics import Block, Stopping, betting_interval, contests, holm
-from roadworthy.study import looks
 
 
 def images(generator, merits, count, ease=None):

@@ -13,10 +13,10 @@ import pytest
 
 import roadworthy as rw
 import worlds
-from roadworthy import store as store_module
-from roadworthy.errors import StoreError
-from roadworthy.items import Item
-from roadworthy.store import Store, merge_stores
+from roadworthy.core.errors import StoreError
+from roadworthy.experiments.items import Item
+from roadworthy.experiments.stores import run_directory as store_module
+from roadworthy.experiments.stores.run_directory import Store, merge_stores
 
 ITEM = Item("trial", {"method": "IG", "fraction": 0.5}, {"method": "<b>IG</b>"})
 ARRAYS = {"ids": np.arange(3), "probability": np.array([0.1, 0.5, 0.9], dtype=np.float32)}
@@ -51,7 +51,7 @@ def test_a_write_that_fails_leaves_nothing_behind(store, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("roadworthy.files.os.fsync", full)
+    monkeypatch.setattr("roadworthy.core.files.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         store.write(ITEM, {"ids": np.arange(9)})
     assert store.path("trial", ITEM.id).read_bytes() == before

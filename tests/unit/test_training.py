@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from roadworthy.errors import InputError, ModelError, RangeError, ShapeError
-from roadworthy.keys import Key
-from roadworthy.training import Checkpoint, EpochBatches, EpochRecord, Recipe, chosen, fit, shuffled
+from roadworthy.core.errors import InputError, ModelError, RangeError, ShapeError
+from roadworthy.core.random import Key
+from roadworthy.training.loop import Checkpoint, EpochBatches, EpochRecord, Recipe, chosen, fit, shuffled
 
 KEY = Key(0)
 

@@ -8,8 +8,8 @@ from torch.utils.data import TensorDataset
 import roadworthy as rw
 import worlds
 from roadworthy.datasets import Arrays, as_dataset, first
-from roadworthy.datasets.streams import picked
-from roadworthy.study import looks, tied
+from roadworthy.datasets.subsets import picked
+from roadworthy.experiments.study import looks, tied
 
 
 @pytest.fixture(scope="module")

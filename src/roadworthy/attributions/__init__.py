@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from roadworthy.attributions.bridge import Captum
+from roadworthy.attributions.bridges.captum import Captum
 from roadworthy.attributions.controls import Blurred, Centre, Edges, Inverted, Random
 from roadworthy.attributions.ensembles import smoothgrad, smoothgrad_squared, vargrad
 from roadworthy.attributions.gradients import Gradient, GuidedBackprop, InputXGradient, IntegratedGradients

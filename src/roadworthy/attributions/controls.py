@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.ndimage import correlate1d, gaussian_filter
 
-from roadworthy.errors import RangeError
-from roadworthy.keys import Key
-from roadworthy.types import Attribution, Batch, Model, Scores
+from roadworthy.core.errors import RangeError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Attribution, Batch, Model, Scores
 
 
 @final

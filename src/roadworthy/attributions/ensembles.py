@@ -12,9 +12,9 @@ from torch import Tensor
 
 from roadworthy.attributions.gradients import GradientBased
 from roadworthy.attributions.maps import Reduce, reduced
-from roadworthy.errors import InputError, RangeError
-from roadworthy.keys import Key
-from roadworthy.types import Batch, Model, Scores
+from roadworthy.core.errors import InputError, RangeError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Model, Scores
 
 
 class Moments(NamedTuple):

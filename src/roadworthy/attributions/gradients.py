@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from roadworthy.attributions.maps import Reduce, reduced
-from roadworthy.errors import ModelError, NotGuided, RangeError
-from roadworthy.keys import Key
-from roadworthy.types import Batch, Labels, Model, Scores
+from roadworthy.core.errors import ModelError, NotGuided, RangeError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Labels, Model, Scores
 
 
 class GradientBased(Protocol):

@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from roadworthy.errors import DataError, InputError, ShapeError, UpsampledMaps
-from roadworthy.keys import Key
-from roadworthy.types import Batch, Ids, Images, Model, Scores
+from roadworthy.core.errors import DataError, InputError, ShapeError, UpsampledMaps
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Ids, Images, Model, Scores
 
 Reduce = Literal["sum", "abs_sum", "max_abs"]
 

@@ -7,11 +7,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
+from roadworthy.core.errors import InputError
+from roadworthy.core.types import Dataset
 from roadworthy.datasets.arrays import Arrays
-from roadworthy.datasets.streams import First
+from roadworthy.datasets.subsets import First
 from roadworthy.datasets.torch_data import TorchData
-from roadworthy.errors import InputError
-from roadworthy.types import Dataset
 
 
 def as_dataset(data: Any) -> Dataset:

@@ -7,9 +7,9 @@ from typing import Any, final
 
 import torch
 
+from roadworthy.core.types import UNLABELLED, Batch
 from roadworthy.datasets.checks import as_pixels, check_ids, check_kind, check_labels, check_pixels, integers
-from roadworthy.datasets.streams import spans
-from roadworthy.types import UNLABELLED, Batch
+from roadworthy.datasets.subsets import spans
 
 _CHUNK = 2**22
 """numbers checked at a time: 16 MB"""

@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from roadworthy.errors import InputError, RangeError, ShapeError
-from roadworthy.types import Images
+from roadworthy.core.errors import InputError, RangeError, ShapeError
+from roadworthy.core.types import Images
 
 Array = Tensor | NDArray[Any]
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.datasets.streams import rechunked, spans
-from roadworthy.errors import DataError, InputError, RangeError
-from roadworthy.types import Batch, Ids
+from roadworthy.core.errors import DataError, InputError, RangeError
+from roadworthy.core.types import Batch, Ids
+from roadworthy.datasets.subsets import rechunked, spans
 
 _SHAPE = (3, 32, 32)
 _RECORD = 1 + 3 * 32 * 32

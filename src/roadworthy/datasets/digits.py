@@ -7,10 +7,10 @@ from typing import final
 
 import numpy as np
 
+from roadworthy.core.errors import InputError, MissingExtra
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Ids
 from roadworthy.datasets.arrays import Arrays
-from roadworthy.errors import InputError, MissingExtra
-from roadworthy.keys import Key
-from roadworthy.types import Batch, Ids
 
 
 @final

@@ -8,9 +8,9 @@ from typing import final
 
 import torch
 
-from roadworthy.datasets.pictures import SUFFIXES, Frame, picture_batches, pictures_at
-from roadworthy.errors import DataError
-from roadworthy.types import UNLABELLED, Batch, Ids
+from roadworthy.core.errors import DataError
+from roadworthy.core.types import UNLABELLED, Batch, Ids
+from roadworthy.datasets.image_files import SUFFIXES, Frame, picture_batches, pictures_at
 
 
 @final

@@ -8,9 +8,9 @@ from typing import final
 
 import torch
 
-from roadworthy.datasets.pictures import Frame, picture_batches, pictures_at
-from roadworthy.errors import DataError, InputError
-from roadworthy.types import Batch, Ids
+from roadworthy.core.errors import DataError, InputError
+from roadworthy.core.types import Batch, Ids
+from roadworthy.datasets.image_files import Frame, picture_batches, pictures_at
 
 
 @final

@@ -18,12 +18,12 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
+from roadworthy.core.errors import InputError, ShapeError
+from roadworthy.core.random import Key
+from roadworthy.core.types import UNLABELLED, Batch, Ids
 from roadworthy.datasets.checks import as_pixels, check_kind, check_labels, check_pixels, integers
-from roadworthy.datasets.pictures import rgb, scaled
-from roadworthy.datasets.streams import rechunked, spans
-from roadworthy.errors import InputError, ShapeError
-from roadworthy.keys import Key
-from roadworthy.types import UNLABELLED, Batch, Ids
+from roadworthy.datasets.image_files import rgb, scaled
+from roadworthy.datasets.subsets import rechunked, spans
 
 _SHUFFLERS = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 

@@ -12,11 +12,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from roadworthy.errors import ShapeError, WeightsError
+from roadworthy.core.errors import ShapeError, WeightsError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Images, Removed
 from roadworthy.imputers.gain_networks import Generator, generator_of
 from roadworthy.imputers.noise import Noise
-from roadworthy.keys import Key
-from roadworthy.types import Batch, Images, Removed
 
 _PREFIX = "generator."
 

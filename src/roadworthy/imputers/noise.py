@@ -7,8 +7,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from roadworthy.keys import Key
-from roadworthy.types import Ids, Images, Removed
+from roadworthy.core.random import Key
+from roadworthy.core.types import Ids, Images, Removed
 
 
 @final

@@ -2,7 +2,7 @@
 
 from roadworthy.models.loading import CIFAR10_RESNET20, load, resnet20_cifar10
 from roadworthy.models.resnet import CifarResNet, ResNet, cifar_resnet, resnet18, resnet50
-from roadworthy.models.small import SmallCNN, mask_cnn, small_cnn
+from roadworthy.models.small_cnn import SmallCNN, mask_cnn, small_cnn
 
 __all__ = [
     "CIFAR10_RESNET20",

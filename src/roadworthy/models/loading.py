@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from roadworthy.errors import ModelError, WeightsError
+from roadworthy.core.errors import ModelError, WeightsError
+from roadworthy.models.normalized import Normalised
 from roadworthy.models.resnet import cifar_resnet
-from roadworthy.types import Normalised
 
 CIFAR10_RESNET20 = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 """What the common CIFAR-10 ResNet-20 weights expect: they were trained with ImageNet's mean and deviation."""

@@ -11,7 +11,7 @@ from typing import Literal, final, get_args
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from roadworthy.errors import InputError, RangeError
+from roadworthy.core.errors import InputError, RangeError
 from roadworthy.models.sizes import check_positive
 
 Stem = Literal["imagenet", "cifar"]

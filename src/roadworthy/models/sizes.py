@@ -1,6 +1,6 @@
 """The one check that every architecture makes at its door."""
 
-from roadworthy.errors import RangeError
+from roadworthy.core.errors import RangeError
 
 
 def check_positive(**sizes: int) -> None:

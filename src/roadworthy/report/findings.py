@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from roadworthy.errors import InputError
-from roadworthy.report.strips import Story
+from roadworthy.core.errors import InputError
+from roadworthy.report.html.strips import Story
 
 AUDITS: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance"),

@@ -8,27 +8,16 @@ A score is linear in the images (`PAPER` 5): area and srg of a method are means 
 resampled and compared on the same images.
 """
 
-from roadworthy.statistics import discrete
-from roadworthy.statistics.agreement import kendall, krippendorff, spearman
-from roadworthy.statistics.audit import (
-    Hole,
-    audit_tables,
-    mask_table,
-    most_relevant_share,
-    recovery_table,
-    verdict_table,
-)
+from roadworthy.statistics.agreement import consistency, consistency_matrix, overall_alpha
+from roadworthy.statistics.agreement_intervals import consistency_intervals
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.changes import changes
 from roadworthy.statistics.classes import per_class
-from roadworthy.statistics.consistency import consistency, consistency_matrix, overall_alpha
-from roadworthy.statistics.consistency_intervals import consistency_intervals
 from roadworthy.statistics.contest import Contest, Stopping, contests
+from roadworthy.statistics.correlation import kendall, krippendorff, spearman
 from roadworthy.statistics.curves import Setting, Value, Verdicts, curves, per_image
-from roadworthy.statistics.debiasing import GEOMETRY_COLUMNS, debiased, gamma_table, leads, linear_leads
 from roadworthy.statistics.gaps import whole_curves
-from roadworthy.statistics.identity import Identity
 from roadworthy.statistics.intervals import LEVEL, mean_interval, share_interval
 from roadworthy.statistics.pairs import COLUMNS as PAIR_COLUMNS
 from roadworthy.statistics.pairs import groups, holm, pairs, undecided
@@ -38,14 +27,11 @@ from roadworthy.statistics.summary import headline, main_block, summary, winners
 from roadworthy.statistics.warnings import Ties, lead_of, warnings
 
 __all__ = [
-    "GEOMETRY_COLUMNS",
     "LEVEL",
     "PAIR_COLUMNS",
     "SCORES",
     "Block",
     "Contest",
-    "Hole",
-    "Identity",
     "Setting",
     "Stopping",
     "Ties",
@@ -53,7 +39,6 @@ __all__ = [
     "Verdicts",
     "aopc",
     "area",
-    "audit_tables",
     "betting_interval",
     "blocks",
     "changes",
@@ -62,34 +47,25 @@ __all__ = [
     "consistency_matrix",
     "contests",
     "curves",
-    "debiased",
-    "discrete",
-    "gamma_table",
     "groups",
     "headline",
     "holm",
     "kendall",
     "krippendorff",
     "lead_of",
-    "leads",
-    "linear_leads",
     "main_block",
-    "mask_table",
     "mean_interval",
-    "most_relevant_share",
     "overall_alpha",
     "pairs",
     "per_class",
     "per_image",
     "ranking",
-    "recovery_table",
     "resampled_means",
     "scores",
     "share_interval",
     "spearman",
     "summary",
     "undecided",
-    "verdict_table",
     "warnings",
     "whole_curves",
     "winners",

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from roadworthy.errors import InputError
+from roadworthy.core.errors import InputError
+from roadworthy.core.results import Dot, Verdict
 from roadworthy.statistics.curves import PER_IMAGE_NOISE, Value, Verdicts, check_images
 from roadworthy.statistics.intervals import LEVEL, Array, bounded_interval
 from roadworthy.statistics.ranking import ranking, scores
 from roadworthy.statistics.scores import SCORES, Block, Score, blocks
-from roadworthy.types import Dot, Verdict
 
 COMPARED = ("srg", "morf", "lerf")
 COLUMNS = [

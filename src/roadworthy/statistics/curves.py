@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from roadworthy.errors import InputError, ShapeError
+from roadworthy.core.errors import InputError, ShapeError
+from roadworthy.core.results import Dot, Verdict
 from roadworthy.statistics.intervals import Array, bounded_interval, share_interval
-from roadworthy.types import Dot, Verdict
 
 Value = Literal["accuracy", "probability"]
 Verdicts = Mapping[Dot, Verdict]

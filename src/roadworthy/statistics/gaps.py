@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from roadworthy.core.results import Dot, Verdict
 from roadworthy.statistics.curves import Verdicts
-from roadworthy.types import Dot, Verdict
 
 _COLUMNS = ["method", "order", "imputer", "judge", "there", "asked"]
 

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from roadworthy.errors import InputError
+from roadworthy.core.errors import InputError
 from roadworthy.statistics.contest import Contest, Duels, Stopping, contests
 from roadworthy.statistics.curves import Value, Verdicts
 from roadworthy.statistics.intervals import LEVEL, Array

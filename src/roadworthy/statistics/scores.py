@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.errors import InputError, ShapeError
+from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.statistics.curves import Setting, Sheet, Value, Verdicts, by_fraction, sheets
 from roadworthy.statistics.intervals import Array
 

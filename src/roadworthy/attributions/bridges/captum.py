@@ -1,0 +1,39 @@
+"""Any other Captum method, by its class."""
+
+from inspect import signature
+from typing import Any, final
+
+from torch import Tensor
+
+from roadworthy.attributions.maps import Reduce, reduced
+from roadworthy.core.errors import InputError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Model, Scores
+
+
+@final
+class Captum:
+    """Any Captum method that takes a `target`: `Captum(captum.attr.Saliency, abs=False)`.
+
+    `options` go to `attribute`, `init` to the constructor: `Captum(LayerGradCam, init={"layer": net.layer4})`. The
+    method sees the network and its normalised input. Methods that draw random numbers are seeded by key and ids, so
+    that they repeat; their maps depend on the batch size, because Captum offers no stream per image.
+    """
+
+    def __init__(
+        self, method: type, *, reduce: Reduce = "sum", init: dict[str, Any] | None = None, **options: Any
+    ) -> None:
+        if not hasattr(method, "attribute"):
+            raise InputError(f"{method!r} has no attribute(): give a class of captum.attr")
+        if "layer" in signature(method).parameters and "layer" not in (init or {}):
+            raise InputError(
+                f'{method.__name__} explains a layer: Captum({method.__name__}, init={{"layer": net.layer4}})'
+            )
+        self.method, self.reduce, self.init, self.options = method, reduce, init or {}, options
+
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+        with key.fold("captum", *batch.ids.tolist()).torch_rng():
+            maps: Tensor = self.method(model.network, **self.init).attribute(
+                model.normalise(batch.images).requires_grad_(), target=batch.labels, **self.options
+            )
+        return reduced(maps.detach(), self.reduce)

@@ -1,0 +1,1 @@
+"""Does the benchmark itself leak the class?"""

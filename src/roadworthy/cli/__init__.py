@@ -1,0 +1,5 @@
+"""The command `roadworthy`: parse, call, show."""
+
+from roadworthy.cli.app import app
+
+__all__ = ["app"]

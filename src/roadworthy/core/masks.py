@@ -1,0 +1,88 @@
+"""Which pixels are removed: by rank at a fraction, counted and never thresholded; or at random, by key."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from scipy.ndimage import gaussian_filter
+
+from roadworthy.core.errors import RangeError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Ids, Ranks, Removed
+
+FRACTIONS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""The even grid: it holds the paper's fractions and their complements."""
+
+PAPER_FRACTIONS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
+
+
+def removed_at(ranks: Ranks, fraction: float) -> Removed:
+    """The first floor(fraction·h·w + ½) pixels to leave."""
+    return ranks < count(fraction, ranks.shape[-2] * ranks.shape[-1])
+
+
+def count(fraction: float, pixels: int) -> int:
+    """
+    >>> [count(fraction, 784) for fraction in (0, 0.1, 0.5, 1)]
+    [0, 78, 392, 784]
+    """
+    return math.floor(fraction * pixels + 0.5)
+
+
+def checked_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
+    """Sorted, each once, each a share of pixels in [0, 1]."""
+    values = [float(fraction) for fraction in np.atleast_1d(np.asarray(fractions, dtype=float))]
+    if not values:
+        raise RangeError("fractions is empty: give shares of removed pixels such as rw.FRACTIONS")
+    for value in values:
+        if not 0 <= value <= 1:
+            raise RangeError(f"fraction {value}: the share of removed pixels lies in [0, 1] (10 % is 0.1)")
+    return tuple(sorted(set(values)))
+
+
+_BLOB = 0.1
+"""width of a blob, in shorter sides of the image"""
+
+
+class Masks(Protocol):
+    def __call__(self, ids: Ids, shape: tuple[int, int], key: Key) -> Ranks: ...
+
+
+def scattered(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
+    """Every pixel is as likely as any other to leave early."""
+    return _ranks(key.uniform(ids, (shape[0] * shape[1],)), shape)
+
+
+def blobs(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
+    """Neighbours leave together: the ranks of smooth noise."""
+    smooth = gaussian_filter(key.normal(ids, shape).numpy(), max(1.0, _BLOB * min(shape)), axes=(1, 2))
+    return _ranks(torch.from_numpy(smooth).flatten(1), shape)
+
+
+MASKS: Mapping[str, Masks] = {"scatter": scattered, "blobs": blobs}
+
+
+def random_removal(batch: Batch, masks: str, fraction: float, key: Key) -> Removed:
+    """Exactly the asked share of each image, scattered or in blobs."""
+    height, width = batch.images.shape[-2:]
+    return removed_at(MASKS[masks](batch.ids, (height, width), key.fold(masks)), fraction)
+
+
+def at_random_shares(ranks: Ranks, ids: Ids, largest: float, key: Key) -> Removed:
+    """Of each image the first to leave, a random share of its pixels below `largest`."""
+    shares = key.fold("share").uniform(ids, (1,))[:, 0] * largest
+    counts = torch.tensor([count(float(share), ranks[0].numel()) for share in shares])
+    return ranks < counts[:, None, None]
+
+
+def of_either_kind(ids: Ids, shape: tuple[int, int], largest: float, key: Key) -> Removed:
+    """Scatter for one image, blobs for the next, by a coin per image; a random share below `largest`."""
+    heads = key.fold("kind").uniform(ids, (1, 1)) < 0.5
+    ranks = torch.where(heads, scattered(ids, shape, key.fold("scatter")), blobs(ids, shape, key.fold("blobs")))
+    return at_random_shares(ranks, ids, largest, key)
+
+
+def _ranks(field: torch.Tensor, shape: tuple[int, int]) -> Ranks:
+    return field.argsort(dim=1).argsort(dim=1).reshape(-1, *shape)

@@ -1,0 +1,74 @@
+"""In which order pixels leave: most relevant first (MoRF) or least relevant first (LeRF).
+
+Ties are broken at random per image, by key: never by position, never by a threshold. So a map that is zero on 80 %
+of its pixels still loses exactly the asked share of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from roadworthy.core.random import Key
+from roadworthy.core.types import Ids, Order, Ranks, Scores
+
+
+def most_relevant_first(scores: Scores, ids: Ids, key: Key) -> Ranks:
+    """MoRF: rank 0 is the pixel with the highest score."""
+    flat = scores.detach().reshape(len(scores), -1).cpu().numpy()
+    ties = key.fold("ties")
+    # One image at a time: a sort of whole batches would gain nothing, and only tied images need random numbers.
+    ranks = [_descending_ranks(row, int(sample), ties) for row, sample in zip(flat, ids, strict=True)]
+    return torch.from_numpy(np.stack(ranks)).reshape(scores.shape)
+
+
+@final
+@dataclass(frozen=True)
+class Reversed:
+    """An order backwards, ties included: what it removes at a share, the other keeps at the complementary one."""
+
+    of: Order
+
+    def __call__(self, scores: Scores, ids: Ids, key: Key) -> Ranks:
+        return backwards(self.of(scores, ids, key))
+
+
+least_relevant_first = Reversed(most_relevant_first)
+
+
+def backwards(ranks: Ranks) -> Ranks:
+    return ranks.shape[-2] * ranks.shape[-1] - 1 - ranks
+
+
+def rank(orders: Mapping[str, Order], scores: Scores, ids: Ids, key: Key) -> dict[str, Ranks]:
+    """The ranks of every order by name; an order and its reverse are sorted once."""
+    sorts = {name: order.of if isinstance(order, Reversed) else order for name, order in orders.items()}
+    ranks = {order: order(scores, ids, key) for order in set(sorts.values())}
+    return {
+        name: backwards(ranks[sorts[name]]) if isinstance(order, Reversed) else ranks[order]
+        for name, order in orders.items()
+    }
+
+
+def _descending_ranks(scores: NDArray[np.float32], sample: int, ties: Key) -> NDArray[np.int64]:
+    leaving = np.argsort(scores)
+    ordered = scores[leaving]
+    same = ordered[1:] == ordered[:-1]
+    if same.any():
+        _shuffle_ties(leaving, same, ties.permutation(sample, len(scores)))
+    ranks = np.empty(len(scores), dtype=np.int64)
+    ranks[leaving] = np.arange(len(scores) - 1, -1, -1)
+    return ranks
+
+
+def _shuffle_ties(leaving: NDArray[np.int64], same: NDArray[np.bool_], shuffled: NDArray[np.int64]) -> None:
+    """Put tied pixels, where `same` says that a score equals the one before it, into the order of `shuffled`."""
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    group = np.cumsum(np.append(True, ~same))[tied]
+    place = np.empty(len(shuffled), dtype=np.int64)
+    place[shuffled] = np.arange(len(shuffled))
+    pixels = leaving[tied]
+    leaving[tied] = pixels[np.lexsort((place[pixels], group))]

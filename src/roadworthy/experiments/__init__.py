@@ -1,0 +1,1 @@
+"""What to run, run it once, keep it."""

@@ -1,0 +1,165 @@
+"""All that a store holds for figures, as tables; and of what it lacks, why, and the cure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from roadworthy import statistics
+from roadworthy.core.errors import DataError, InputError, RoadworthyError
+from roadworthy.core.results import Dot, Verdict
+from roadworthy.experiments.auditor import read_table
+from roadworthy.experiments.plans.plan import CONTROLS, Plan
+from roadworthy.experiments.runner import Runtime, Work, runtimes
+from roadworthy.experiments.scenes import scenes
+from roadworthy.experiments.stores.run_directory import Store
+from roadworthy.report.figures.pictures import Scene
+from roadworthy.report.palette import Look, colours
+
+AUDIT: Mapping[str, tuple[str, ...]] = {
+    "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_if_optimal"),
+    "recovery": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
+    "geometry": ("method", "order", "fraction", "gamma", "clipped", "optimum"),
+}
+"""The audit's tables, and the columns that figures draw."""
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    curves: pd.DataFrame
+    agreement: pd.DataFrame
+    runtimes: pd.DataFrame
+    audit: Mapping[str, pd.DataFrame]
+    scenes: Sequence[Scene]
+    controls: tuple[str, ...]
+    classes: int
+    method: str
+    """for the figures of one method: the one asked for, or the best"""
+    gaps: Mapping[str, str]
+    """what is not there to why, with the cure"""
+
+    @property
+    def methods(self) -> list[str]:
+        return [name for name in self.curves["method"].unique() if name not in self.controls]
+
+    @property
+    def looks(self) -> dict[str, Look]:
+        audited = [table["method"] for table in self.audit.values() if "method" in table]
+        names = pd.concat([self.curves["method"], *audited])
+        return colours(list(names.unique()), self.controls)
+
+
+def gathered(
+    folder: Path,
+    verdicts: Mapping[Dot, Verdict],
+    work: Work | None = None,
+    plan: Plan | None = None,
+    method: str | None = None,
+) -> Material:
+    """The tables of `verdicts`, whole curves all of them; `plan` says where its images lie."""
+    gaps: dict[str, str] = {}
+    controls = controls_among({dot.method for dot in verdicts}, work.plan if work else None)
+    chosen = _chosen(verdicts, controls, method)
+    curves = statistics.curves(verdicts)
+    audit = {name: _audit(folder, name, gaps) for name in AUDIT}
+    return Material(
+        curves,
+        _agreement(verdicts, controls, gaps),
+        _runtimes(folder, work, gaps),
+        audit,
+        _scenes(folder, verdicts, work, plan, controls, chosen, gaps),
+        controls,
+        len(np.unique(next(iter(verdicts.values())).labels)),
+        chosen,
+        gaps | _curve_gaps(curves, audit["masks"], chosen),
+    )
+
+
+def controls_among(methods: Collection[str], plan: Plan | None) -> tuple[str, ...]:
+    """By the plan; without one (a saved comparison), by the names that controls always have."""
+    if plan is not None:
+        return tuple(sorted(set(methods) - set(plan.methods)))
+    return tuple(sorted(name for name in methods if name in CONTROLS or name.endswith((" blurred", " inverted"))))
+
+
+def _chosen(verdicts: Mapping[Dot, Verdict], controls: Sequence[str], method: str | None) -> str:
+    there = [name for name in dict.fromkeys(dot.method for dot in verdicts) if name not in controls]
+    if method is not None and method not in there:
+        raise InputError(f"method {method!r} has no whole curve here; there are: {', '.join(there)}")
+    if method is not None or not there:
+        return method or next(iter(verdicts)).method
+    table = statistics.ranking(verdicts, controls)
+    asked = table[~table["control"]]
+    return str(
+        (asked[asked["imputer"] == "linear"] if (asked["imputer"] == "linear").any() else asked)["method"].iloc[0]
+    )
+
+
+def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str) -> dict[str, str]:
+    gaps = {}
+    trained = curves[(curves["judge"] == "retrained") & (curves["imputer"] == "linear")]
+    if trained.empty:
+        gaps["retrained"] = (
+            'no curves of the judge "retrained" with imputer "linear": add them to [evaluation] and run the plan again'
+        )
+    if curves.loc[curves["method"] == method, "judge"].nunique() < 2:
+        gaps["judges"] = (
+            f'{method} has one judge only: add "retrained" to judges in [evaluation] and run the plan again'
+        )
+    judged, audited = (set(table.loc[table["order"] == "morf", "method"]) for table in (curves, masks))
+    if not judged & audited:
+        gaps["masked scores"] = (
+            "no method has both MoRF curves and audited MoRF masks: judge and audit it in MoRF order"
+        )
+    return gaps
+
+
+def _agreement(verdicts: Mapping[Dot, Verdict], controls: Sequence[str], gaps: dict[str, str]) -> pd.DataFrame:
+    try:
+        table = statistics.consistency(verdicts, controls)
+    except InputError as error:
+        gaps["agreement"] = f"{error}: add methods to the plan and run it again"
+        return pd.DataFrame()
+    if table.empty:
+        gaps["agreement"] = "one setting only: add an order, an imputer or a judge to the plan and run it again"
+    return table
+
+
+def _runtimes(folder: Path, work: Work | None, gaps: dict[str, str]) -> pd.DataFrame:
+    table = pd.DataFrame(runtimes(work, Store(folder)) if work else [], columns=Runtime._fields)
+    if table.empty:
+        gaps["runtimes"] = "no durations were noted: fill the store with `roadworthy run`"
+    return table
+
+
+def _audit(folder: Path, name: str, gaps: dict[str, str]) -> pd.DataFrame:
+    table, columns = read_table(folder, name), AUDIT[name]
+    if table is None:
+        gaps[name] = f"there is no audit/{name}.csv: make it with `roadworthy audit {folder}`"
+        return pd.DataFrame(columns=columns)
+    if lacking := [column for column in columns if column not in table]:
+        path = folder / "audit" / f"{name}.csv"
+        raise DataError(f"{path} has no column {lacking[0]!r}: make it again with `roadworthy audit {folder}`")
+    return table
+
+
+def _scenes(
+    folder: Path,
+    verdicts: Mapping[Dot, Verdict],
+    work: Work | None,
+    plan: Plan | None,
+    controls: Sequence[str],
+    method: str,
+    gaps: dict[str, str],
+) -> list[Scene]:
+    if work is None or plan is None:
+        gaps["scenes"] = "a saved comparison holds no images and maps: fill a store with `roadworthy run`"
+        return []
+    shown = [name for name in dict.fromkeys(dot.method for dot in verdicts) if name not in controls]
+    try:
+        return scenes(plan, work, Store(folder), shown or [method], method, next(iter(verdicts.values())))
+    except RoadworthyError as error:
+        gaps["scenes"] = f"{error}; if the images lie elsewhere, say so with --plan PLAN"
+        return []

@@ -1,0 +1,1 @@
+"""Plans: what to run, as a TOML file."""

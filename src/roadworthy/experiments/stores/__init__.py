@@ -1,0 +1,1 @@
+"""Where items are kept: in memory, or in a run directory."""

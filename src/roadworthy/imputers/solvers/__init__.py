@@ -1,0 +1,1 @@
+"""Solvers of Noisy Linear's linear system."""

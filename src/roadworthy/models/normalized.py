@@ -1,0 +1,73 @@
+"""A classifier that takes images in [0, 1] and normalizes them itself."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from roadworthy.core.errors import ModelError, RangeError, ShapeError
+from roadworthy.core.types import Images
+
+
+class Logits(nn.Module):
+    """A user's network, callable or Module, that answers with a plain `(n, classes)` tensor or says why it cannot."""
+
+    def __init__(self, network: Any):
+        super().__init__()
+        self.network = network
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        answer = self.network(inputs)
+        logits = getattr(answer, "logits", answer)
+        if not isinstance(logits, Tensor):
+            raise ModelError(
+                f"the model returned {type(answer).__name__}: return logits (n, classes), or an object with .logits"
+            )
+        if logits.ndim != 2 or len(logits) != len(inputs) or logits.shape[1] < 2:
+            raise ModelError(
+                f"the model returned shape {tuple(logits.shape)} for {len(inputs)} images: one row of logits per image "
+                "and at least two columns are needed (for a single sigmoid output z return stack([0·z, z], 1))"
+            )
+        return logits
+
+
+class Normalised(nn.Module):
+    """A classifier that normalises its own input: images in [0, 1] ► (x − mean)/std ► network ► logits.
+
+    Attributions with a baseline or noise work on `network`, in the normalised space.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, network: Any, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0):
+        super().__init__()
+        if np.any(np.asarray(std) <= 0):
+            raise RangeError(f"std {std}: every channel's standard deviation must be above 0")
+        self.network = Logits(network)
+        self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).reshape(-1, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(std, dtype=torch.float32).reshape(-1, 1, 1), persistent=False)
+
+    def normalise(self, images: Images) -> Tensor:
+        if len(self.mean) not in (1, images.shape[1]):
+            raise ShapeError(f"the model normalises {len(self.mean)} channels, the images have {images.shape[1]}")
+        return (images - self.mean.to(images.device)) / self.std.to(images.device)
+
+    def forward(self, images: Images) -> Tensor:
+        return self.network(self.normalise(images))  # type: ignore[no-any-return]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the user's parameters live; the CPU for a bare callable."""
+        return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+
+
+def as_model(model: Any) -> Normalised:
+    """A bare network or callable means identity normalisation."""
+    if isinstance(model, Normalised):
+        return model
+    if not callable(model):
+        raise ModelError(f"the model is a {type(model).__name__}: give a torch Module or a callable images -> logits")
+    return Normalised(model)
