@@ -19,22 +19,22 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.evaluation.sweep import explain
 from roadworthy.models import cifar_resnet, resnet20_cifar10
-from roadworthy.models.normalized import Normalised
+from roadworthy.models.normalized import Normalized
 
 IMAGES, STEPS, SAMPLES = 64, 4, 4
 SIGMA = {"IG": 0.2, "GB": 1.0}
 
 
-def subject(root: Path | None) -> tuple[Normalised, Batch]:
+def subject(root: Path | None) -> tuple[Normalized, Batch]:
     if root is None:
         images = Key(0).uniform(range(IMAGES), (3, 32, 32))
-        return Normalised(cifar_resnet()).eval(), Batch(torch.arange(IMAGES), images, torch.zeros(IMAGES).long())
+        return Normalized(cifar_resnet()).eval(), Batch(torch.arange(IMAGES), images, torch.zeros(IMAGES).long())
     model = resnet20_cifar10(root / "weights" / "resnet20_cifar10.safetensors")
     return model, next(rw.datasets.CIFAR10(root).batches(IMAGES))
 
 
-def captums(model: Normalised, batch: Batch, base: str, kinds: tuple[str, ...]) -> None:
-    inputs = model.normalise(batch.images).requires_grad_()
+def captums(model: Normalized, batch: Batch, base: str, kinds: tuple[str, ...]) -> None:
+    inputs = model.normalize(batch.images).requires_grad_()
     options = {"n_steps": STEPS} if base == "IG" else {}
     method = {"IG": IntegratedGradients, "GB": GuidedBackprop}[base](model.network)
     for kind in kinds:

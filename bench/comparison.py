@@ -49,7 +49,7 @@ def time_of(name: str, model: torch.nn.Module, count: int, size: int, batch: int
     fields = {name: Key(1).fold(name).normal(range(count), (size, size)) for name in ("one", "other")}
     blurred = rw.attributions.controls.blurred
     maps = {name: field if kind == "scatter" else blurred(field, size / 10) for name, field in fields.items()}
-    model = rw.Normalised(model).eval()
+    model = rw.Normalized(model).eval()
     rw.impute(rw.NoisyLinear(), images[:1], maps["one"][:1] > 0)  # compile, or load
     options = {"fractions": (0.1, 0.3, 0.5, 0.7, 0.9), "controls": (), "batch_size": batch, "progress": False}
     passes = 1 + 2 * 2 * 5  # plain, and two methods at five fractions in two orders

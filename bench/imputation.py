@@ -36,8 +36,8 @@ Fill = Callable[[NDArray[np.float32], NDArray[np.bool_]], object]
 """images (n, c, h, w) and removed (n, h, w) ► anything"""
 
 
-def neighbours_fill(image: NDArray[np.float32], removed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The fastest form that peers have: lil_matrix filled neighbour by neighbour with index arrays, then spsolve."""
+def neighbors_fill(image: NDArray[np.float32], removed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The fastest form that peers have: lil_matrix filled neighbor by neighbor with index arrays, then spsolve."""
     height, width = removed.shape
     rows, columns = np.nonzero(removed)
     number = np.cumsum(removed).reshape(removed.shape) - 1
@@ -71,7 +71,7 @@ def batched(solve: Callable[..., object], images: NDArray[np.float32], removed: 
 METHODS: dict[str, tuple[Fill, int, int]] = {
     # name: how, images of 32 × 32, images of 224 × 224
     "literal": (partial(one_by_one, literal_fill), 1, 1),
-    "neighbours": (partial(one_by_one, neighbours_fill), 2, 1),
+    "neighbors": (partial(one_by_one, neighbors_fill), 2, 1),
     "direct": (partial(batched, direct.solve), 4, 1),
     "multigrid": (partial(batched, multigrid.solve), 256, 8),
     "multigrid_torch": (partial(batched, multigrid_torch.solve), 64, 2),
@@ -133,7 +133,7 @@ def table(size: int, kind: str) -> None:
             row.append(milliseconds(fill, images[np.arange(count) % 16], removed, repeats))
         sums[name] = sum(row)
         cells = " ".join(f"{value:9.3f}" for value in row)
-        ratio = " ".join(f"{sums[peer] / sums[name]:8.1f}" for peer in ("literal", "neighbours") if peer in sums)
+        ratio = " ".join(f"{sums[peer] / sums[name]:8.1f}" for peer in ("literal", "neighbors") if peer in sums)
         print(f"{size:4d}  {kind:14s} {name:16s} {cells}   {sums[name] / len(row):9.3f}  {ratio}")
 
 
@@ -146,9 +146,9 @@ def peers() -> None:
         try:
             import_module(name)
         except Exception as error:  # whatever a broken install raises
-            print(f"{name}: missing ({type(error).__name__}: {error}); its method is the row 'neighbours' or 'literal'")
+            print(f"{name}: missing ({type(error).__name__}: {error}); its method is the row 'neighbors' or 'literal'")
         else:
-            print(f"{name}: importable; its method is the row 'neighbours' or 'literal'")
+            print(f"{name}: importable; its method is the row 'neighbors' or 'literal'")
 
 
 def growth() -> None:
@@ -161,7 +161,7 @@ def growth() -> None:
 
 
 def main() -> None:
-    print(f"{torch.get_num_threads()} threads; milliseconds per image; ratios to literal and to neighbours")
+    print(f"{torch.get_num_threads()} threads; milliseconds per image; ratios to literal and to neighbors")
     print(
         "size  scores         method           " + " ".join(f"{f:9.1f}" for f in FRACTIONS) + "        mean     ratios"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from roadworthy.core.results import Verdict
+from roadworthy.core.results import Predictions
 from roadworthy.experiments import runner
 from roadworthy.experiments.items import Fingerprints
 from roadworthy.experiments.plans.reading import plan_from
@@ -34,11 +34,11 @@ class Instant:
     """An executor whose work takes no time: what is left is ours."""
 
     def run(self, tasks, on_done):
-        verdict = Verdict(np.arange(8), np.zeros(8, int), np.zeros(8, int), np.zeros(8, np.float32))
+        prediction = Predictions(np.arange(8), np.zeros(8, int), np.zeros(8, int), np.zeros(8, np.float32))
         for task in tasks:
             fractions = getattr(task, "fractions", None)
             results = (
-                dict.fromkeys(fractions, verdict)
+                dict.fromkeys(fractions, prediction)
                 if fractions
                 else {name: np.zeros((8, 4, 4), np.float32) for name in task.methods}
             )
@@ -60,7 +60,7 @@ def main() -> None:
             )
         started = time.perf_counter()
         left = runner.pending(plan, store, PRINTS)
-        store.failures(), store.provenance()
+        store.failures(), store.manifest()
         print(f"status of {left.total:,} items: {time.perf_counter() - started:.2f} s")
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import roadworthy as rw
 from roadworthy.core.masks import PAPER_FRACTIONS
 from roadworthy.core.random import Key
-from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.results import Point, Predictions
 from roadworthy.core.types import Batch
 from roadworthy.experiments.comparison import Comparison
-from roadworthy.experiments.stores.run_directory import Store, save_verdicts
+from roadworthy.experiments.stores.run_directory import Store, save_predictions
 from roadworthy.experiments.study import Examples
 from roadworthy.imputers import DatasetMean, ImageMean, NoisyLinear
 from roadworthy.report.html.page import write_page
@@ -23,11 +23,11 @@ from roadworthy.report.html.page import write_page
 IMAGES, METHODS, CLASSES = 10_000, 16, 10
 
 
-def study(imputers: list[str], seed: int = 0) -> dict[Dot, Verdict]:
+def study(imputers: list[str], seed: int = 0) -> dict[Point, Predictions]:
     """Images of different difficulty; each method keeps or loses them at a share of its own."""
     generator = np.random.default_rng(seed)
     ids, labels = np.arange(IMAGES), generator.integers(CLASSES, size=IMAGES)
-    hard, verdicts = generator.normal(size=IMAGES), {}
+    hard, predictions = generator.normal(size=IMAGES), {}
     for imputer in imputers:
         for method in range(METHODS):
             for order, sign in (("morf", -1), ("lerf", 1)):
@@ -35,18 +35,18 @@ def study(imputers: list[str], seed: int = 0) -> dict[Dot, Verdict]:
                 for fraction in PAPER_FRACTIONS:
                     predicted = np.where(endurance > fraction, labels, (labels + 1) % CLASSES)
                     probability = 1 / (1 + np.exp(-10 * (endurance - fraction))).astype(np.float32)
-                    dot = Dot(f"method {method}", order, imputer, "fixed-model", fraction, 0)
-                    verdicts[dot] = Verdict(ids, labels, predicted, probability)
-    return verdicts
+                    point = Point(f"method {method}", order, imputer, "no-retrain", fraction, 0)
+                    predictions[point] = Predictions(ids, labels, predicted, probability)
+    return predictions
 
 
-def examples(verdicts: dict[Dot, Verdict], size: int, images: int = 4) -> Examples:
+def examples(predictions: dict[Point, Predictions], size: int, images: int = 4) -> Examples:
     """Noise for pictures: nothing is harder to compress."""
-    one, key = next(iter(verdicts.values())), Key(0)
+    one, key = next(iter(predictions.values())), Key(0)
     labels = rw.datasets.Arrays(np.zeros((images, 3, 1, 1), np.float32), one.labels[:images])
     (batch,) = labels.batches(images)
     pixels = key.fold("pixels").uniform(range(images), (3, size, size))
-    names = {dot.method for dot in verdicts}
+    names = {point.method for point in predictions}
     maps = {name: key.fold(name).uniform(range(images), (size, size)) for name in names}
     return Examples(Batch(batch.ids, pixels, batch.labels), maps, batch.labels < 0)
 
@@ -55,12 +55,12 @@ def main() -> None:
     imputers = {"linear": NoisyLinear(), "fixed": DatasetMean((0.5, 0.5, 0.5)), "image-mean": ImageMean()}
     made = study(list(imputers))
     with tempfile.TemporaryDirectory() as folder:
-        save_verdicts(made, Path(folder) / "store")
+        save_predictions(made, Path(folder) / "store")
         for size in (32, 224):
             started = time.process_time()
-            verdicts = Store(Path(folder) / "store").verdicts()
+            predictions = Store(Path(folder) / "store").predictions()
             read = time.process_time() - started
-            comparison = Comparison(verdicts, (), imputers, examples(verdicts, size))
+            comparison = Comparison(predictions, (), imputers, examples(predictions, size))
             found = comparison.findings()
             told = time.process_time() - started
             page = write_page(Path(folder) / "page.html", found)

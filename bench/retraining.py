@@ -16,11 +16,11 @@ from roadworthy.core.errors import DataError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Removal
 from roadworthy.datasets import CIFAR10, Arrays, first
-from roadworthy.evaluation.evaluators import Mapped, Retrained
+from roadworthy.evaluation.evaluators import Mapped, Retrain
 from roadworthy.evaluation.orders import most_relevant_first
 from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.models import resnet18
-from roadworthy.models.normalized import Normalised
+from roadworthy.models.normalized import Normalized
 from roadworthy.training.loop import Recipe
 from roadworthy.training.trainer import readable
 
@@ -41,18 +41,18 @@ def main() -> None:
     options = parser.parse_args()
     data = images(options.root, options.images)
     scores = Key(1).uniform(data.ids, (32, 32))
-    recipe = Recipe(epochs=options.epochs, batch_size=32, lr=0.01, optimiser="sgd")
+    recipe = Recipe(epochs=options.epochs, batch_size=32, lr=0.01, optimizer="sgd")
     imputers = {"fixed": DatasetMean.of(data), "linear": NoisyLinear()}
 
     def network():
-        return Normalised(resnet18(classes=10, stem="cifar", width=options.width), 0.45, 0.25)
+        return Normalized(resnet18(classes=10, stem="cifar", width=options.width), 0.45, 0.25)
 
     seconds: dict[str, list[float]] = {name: [] for name in imputers}
     for run in range(4):  # the first warms up
         for name, imputer in imputers.items():
-            judge = Retrained(recipe, Mapped(data, scores), network)
+            evaluator = Retrain(recipe, Mapped(data, scores), network)
             started = time.perf_counter()
-            judge.model_for(Removal(most_relevant_first, imputer), 0.5, Key(run))
+            evaluator.model_for(Removal(most_relevant_first, imputer), 0.5, Key(run))
             seconds[name].append(time.perf_counter() - started)
     middle = {name: float(np.median(times[1:])) for name, times in seconds.items()}
     ratio = middle["linear"] / middle["fixed"]

@@ -10,18 +10,18 @@ import numpy as np
 
 from roadworthy import statistics
 from roadworthy.core.masks import PAPER_FRACTIONS
-from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.results import Point, Predictions
 from roadworthy.statistics.bootstrap import DRAWS
 
 IMAGES, METHODS, CLASSES = 10_000, 12, 10
 
 
-def study(seed: int = 0) -> dict[Dot, Verdict]:
+def study(seed: int = 0) -> dict[Point, Predictions]:
     """Images of different difficulty; each method keeps or loses them at a share of its own."""
     generator = np.random.default_rng(seed)
     ids, labels = np.arange(IMAGES), generator.integers(CLASSES, size=IMAGES)
     hard = generator.normal(size=IMAGES)
-    verdicts = {}
+    predictions = {}
     for method in range(METHODS):
         for order, sign in (("morf", -1), ("lerf", 1)):
             endurance = 0.5 + sign * 0.02 * method + 0.2 * hard + 0.2 * generator.normal(size=IMAGES)
@@ -29,21 +29,21 @@ def study(seed: int = 0) -> dict[Dot, Verdict]:
                 hit = endurance > fraction
                 probability = 1 / (1 + np.exp(-10 * (endurance - fraction))).astype(np.float32)
                 predicted = np.where(hit, labels, (labels + 1) % CLASSES)
-                dot = Dot(f"method {method}", order, "linear", "fixed-model", fraction, 0)
-                verdicts[dot] = Verdict(ids, labels, predicted, probability)
-    return verdicts
+                point = Point(f"method {method}", order, "linear", "no-retrain", fraction, 0)
+                predictions[point] = Predictions(ids, labels, predicted, probability)
+    return predictions
 
 
 def main() -> None:
-    verdicts, total = study(), 0.0
+    predictions, total = study(), 0.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     tables = {}
     steps = {
-        "ranking": lambda: statistics.ranking(verdicts),
-        "pairs": lambda: statistics.pairs(verdicts),
-        "curves": lambda: statistics.curves(verdicts),
-        "consistency": lambda: statistics.consistency(verdicts),
-        "warnings": lambda: statistics.warnings(verdicts, tables["ranking"], tables["pairs"]),
+        "ranking": lambda: statistics.ranking(predictions),
+        "pairs": lambda: statistics.pairs(predictions),
+        "curves": lambda: statistics.curves(predictions),
+        "agreement": lambda: statistics.agreement(predictions),
+        "warnings": lambda: statistics.warnings(predictions, tables["ranking"], tables["pairs"]),
         "summary": lambda: statistics.summary(tables["ranking"], tables["pairs"]),
     }
     print(f"{IMAGES:,} images × {METHODS} methods × {len(PAPER_FRACTIONS)} fractions × 2 orders × {DRAWS:,} draws")

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from reproduction.tables import (
+    EVALUATORS,
     GAP,
-    JUDGES,
     ORDERS,
     Setting,
     agreement,
@@ -26,24 +26,24 @@ class Claim(NamedTuple):
     name: str
     paper: str
     here: str
-    verdict: str
+    prediction: str
     """holds, holds partly or does not hold, and by how much"""
 
 
 def claims() -> list[Claim]:
     return [
-        _agreement_of_orders("cifar10", "fixed-model"),
-        _agreement_of_orders("cifar10", "retrained"),
-        _agreement_of_judges("cifar10", "morf"),
-        _agreement_of_judges("cifar10", "lerf"),
-        _agreement_of_orders("food101", "retrained"),
-        _agreement_of_orders("food101", "fixed-model"),
-        _agreement_of_judges("food101", "morf"),
-        _agreement_of_judges("food101", "lerf"),
+        _agreement_of_orders("cifar10", "no-retrain"),
+        _agreement_of_orders("cifar10", "retrain"),
+        _agreement_of_evaluators("cifar10", "morf"),
+        _agreement_of_evaluators("cifar10", "lerf"),
+        _agreement_of_orders("food101", "retrain"),
+        _agreement_of_orders("food101", "no-retrain"),
+        _agreement_of_evaluators("food101", "morf"),
+        _agreement_of_evaluators("food101", "lerf"),
         _cheap(),
         _masks_leak(),
         _linear_hides(),
-        _neighbours(),
+        _neighbors(),
         _gain(),
         _debiasing(),
         _toy(),
@@ -53,13 +53,15 @@ def claims() -> list[Claim]:
 # ── agreement, from fixed to linear fill ─────────────────────────────────────────────────────────────────────────────
 
 
-def _agreement_of_orders(experiment: str, judge: str) -> Claim:
-    pairs = [((judge, "morf", fill), (judge, "lerf", fill)) for fill in ("fixed", "linear")]
-    return _moved(f"{_title(experiment)}, {JUDGES[judge]}: MoRF and LeRF", experiment, pairs, ("removed", "kept"))
+def _agreement_of_orders(experiment: str, evaluator: str) -> Claim:
+    pairs = [((evaluator, "morf", fill), (evaluator, "lerf", fill)) for fill in ("fixed", "linear")]
+    return _moved(
+        f"{_title(experiment)}, {EVALUATORS[evaluator]}: MoRF and LeRF", experiment, pairs, ("removed", "kept")
+    )
 
 
-def _agreement_of_judges(experiment: str, order: str) -> Claim:
-    pairs = [(("retrained", order, fill), ("fixed-model", order, fill)) for fill in ("fixed", "linear")]
+def _agreement_of_evaluators(experiment: str, order: str) -> Claim:
+    pairs = [(("retrain", order, fill), ("no-retrain", order, fill)) for fill in ("fixed", "linear")]
     return _moved(f"{_title(experiment)}, {ORDERS[order]}: retrain and no-retrain", experiment, pairs, ("removed",))
 
 
@@ -84,7 +86,7 @@ def _moved(name: str, experiment: str, pairs: list[tuple[Setting, Setting]], pai
 
 
 def _said(table: str, a: Setting, b: Setting) -> float:
-    row = pair_row(paper("consistency"), a, b, table=table)
+    row = pair_row(paper("agreement"), a, b, table=table)
     if row is None:
         raise LookupError(f"the paper's {table} has no {a} with {b}")
     return float(row["spearman"])
@@ -138,11 +140,11 @@ def _linear_hides() -> Claim:
     )
 
 
-def _neighbours() -> Claim:
-    found = where(ours("neighbours"), experiment="cifar10").set_index("neighbours")["within"]
+def _neighbors() -> Claim:
+    found = where(ours("neighbors"), experiment="cifar10").set_index("neighbors")["within"]
     here = f"{number(found['direct'])} direct, {number(found['diagonal'])} diagonal, within images"
     near = [0.05 - abs(found["direct"] - 0.89), 0.05 - abs(found["diagonal"] - 0.82)]
-    return Claim("Neighbouring pixels are alike", ".89 direct, .82 diagonal", here, _word(near))
+    return Claim("Neighboring pixels are alike", ".89 direct, .82 diagonal", here, _word(near))
 
 
 def _gain() -> Claim:
@@ -164,7 +166,7 @@ def _debiasing() -> Claim:
     moves, texts = [], []
     for pairing in ("removed", "kept"):
         before, after = (
-            float(only(ours("debiased-consistency"), experiment="cifar10", imputer=name, pairing=pairing)["spearman"])
+            float(only(ours("debiased-agreement"), experiment="cifar10", imputer=name, pairing=pairing)["spearman"])
             for name in ("linear", "linear + debiased")
         )
         moves.append(after - before)

@@ -1,4 +1,4 @@
-"""From stores to the small tables in reproduction/results: every dot with its trial id, and what follows from them.
+"""From stores to the small tables in reproduction/results: every point with its trial id, and what follows from them.
 
 python -m reproduction.collect [--runs runs]
 """
@@ -14,7 +14,7 @@ import pandas as pd
 
 from roadworthy import statistics
 from roadworthy.cli.run import opened
-from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments import runner
 from roadworthy.experiments.auditing import Measure, Settings, most_relevant_share
 from roadworthy.experiments.auditor import QUESTIONS, AuditWork, audit_tables, pending_audit
@@ -41,8 +41,8 @@ DRAWS = 1000
 class Held:
     """What the stores of an experiment hold."""
 
-    verdicts: dict[Dot, Verdict]
-    trials: dict[Dot, str]
+    predictions: dict[Point, Predictions]
+    trials: dict[Point, str]
     """trial ids"""
     durations: dict[str, float]
     facts: dict[str, object]
@@ -50,18 +50,18 @@ class Held:
 
 
 def held(stores: list[Path]) -> Held:
-    verdicts: dict[Dot, Verdict] = {}
-    trials: dict[Dot, str] = {}
+    predictions: dict[Point, Predictions] = {}
+    trials: dict[Point, str] = {}
     durations: dict[str, float] = {}
     facts: dict[str, object] = {}
     missing = 0
     for folder in stores:
         store, work = opened(folder)
         assert work is not None, f"{folder} has no plan"
-        whole, _ = statistics.whole_curves(runner.verdicts(work, store), work.trials)
-        verdicts |= whole
-        trials |= {dot: work.trials[dot].id for dot in whole}
-        note = store.provenance()
+        whole, _ = statistics.whole_curves(runner.predictions(work, store), work.trials)
+        predictions |= whole
+        trials |= {point: work.trials[point].id for point in whole}
+        note = store.manifest()
         durations |= note["durations"]
         missing += len(work.missing_trials)
         facts[folder.name] = {
@@ -72,45 +72,45 @@ def held(stores: list[Path]) -> Held:
             "missing": work.missing,
             "seconds": round(sum(note["durations"].values())),
         }
-    return Held(verdicts, trials, durations, facts, missing)
+    return Held(predictions, trials, durations, facts, missing)
 
 
 def trial_table(found: Held) -> pd.DataFrame:
     rows = []
-    for dot, verdict in found.verdicts.items():
-        low, high = statistics.share_interval(verdict.correct[None].astype(float))
-        seconds = found.durations.get(found.trials[dot], np.nan)
-        rows.append((found.trials[dot], *dot, len(verdict), verdict.correct.mean(), low, high, seconds))
-    columns = ["trial", *Dot._fields, "images", "accuracy", "low", "high", "seconds"]
+    for point, prediction in found.predictions.items():
+        low, high = statistics.share_interval(prediction.correct[None].astype(float))
+        seconds = found.durations.get(found.trials[point], np.nan)
+        rows.append((found.trials[point], *point, len(prediction), prediction.correct.mean(), low, high, seconds))
+    columns = ["trial", *Point._fields, "images", "accuracy", "low", "high", "seconds"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def eight(found: Held) -> dict[Dot, Verdict]:
-    return {dot: verdict for dot, verdict in found.verdicts.items() if dot.method in METHODS}
+def eight(found: Held) -> dict[Point, Predictions]:
+    return {point: prediction for point, prediction in found.predictions.items() if point.method in METHODS}
 
 
 def score_table(found: Held) -> pd.DataFrame:
     """Of all maps, the blurred copies and controls too; ranks among the eight are the docs' business."""
-    table = statistics.ranking(found.verdicts)
-    return table[["method", "judge", "imputer", "srg", "srg_low", "srg_high", "morf", "lerf", "images"]]
+    table = statistics.ranking(found.predictions)
+    return table[["method", "evaluator", "imputer", "srg", "srg_low", "srg_high", "morf", "lerf", "images"]]
 
 
 def debiased_table(found: Held, geometry: pd.DataFrame) -> pd.DataFrame:
     """Acc' of the curves that were filled linearly, at the shares whose γ was measured."""
-    curves = statistics.curves(found.verdicts)
+    curves = statistics.curves(found.predictions)
     table = statistics.debiased(curves[curves["imputer"] == "linear"], geometry, chance=0.1)
-    ids = {dot: trial for dot, trial in found.trials.items() if dot.imputer == "linear" and dot.seed == 0}
-    places = zip(table["method"], table["order"], table["judge"], table["fraction"], strict=True)
-    table.insert(0, "trial", [ids[Dot(m, o, "linear", j, f, 0)] for m, o, j, f in places])
+    ids = {point: trial for point, trial in found.trials.items() if point.imputer == "linear" and point.seed == 0}
+    places = zip(table["method"], table["order"], table["evaluator"], table["fraction"], strict=True)
+    table.insert(0, "trial", [ids[Point(m, o, "linear", j, f, 0)] for m, o, j, f in places])
     return table.drop(columns=["imputer", "clipped"])
 
 
 def debiased_agreement(debiased: pd.DataFrame) -> Iterator[dict[str, object]]:
     """MoRF and LeRF of the retrained curves, before and after debiasing, at the shares where all eight are defined."""
-    judged = debiased[(debiased["judge"] == "retrained") & debiased["method"].isin(METHODS)]
+    evaluated = debiased[(debiased["evaluator"] == "retrain") & debiased["method"].isin(METHODS)]
     for column, name in (("accuracy", "linear"), ("debiased", "linear + debiased")):
         for pairing in ("removed", "kept"):
-            found = _spearman(judged, column, pairing)
+            found = _spearman(evaluated, column, pairing)
             yield {"imputer": name, "pairing": pairing, "spearman": found[0], "fractions": found[1]}
 
 
@@ -155,7 +155,9 @@ def _measure(row: dict[str, object]) -> Measure:
 def blur_table(found: Held) -> pd.DataFrame:
     """What blurring a map does to its curves, per method, fill and order: mean over shares, paired over images."""
     rows = []
-    for block in blocks({dot: verdict for dot, verdict in found.verdicts.items() if dot.judge == "fixed-model"}):
+    for block in blocks(
+        {point: prediction for point, prediction in found.predictions.items() if point.evaluator == "no-retrain"}
+    ):
         for score in ("morf", "lerf", "srg"):
             values = block.scores[score]
             for method in (name for name in METHODS if f"{name} blurred" in values):
@@ -170,7 +172,9 @@ def carry_over(all_found: dict[str, Held]) -> pd.DataFrame:
     names = list(all_found)
     drawn, scores = {}, {}
     for number, name in enumerate(names):
-        for block in blocks({dot: one for dot, one in eight(all_found[name]).items() if dot.judge == "fixed-model"}):
+        for block in blocks(
+            {point: one for point, one in eight(all_found[name]).items() if point.evaluator == "no-retrain"}
+        ):
             values = np.stack([block.scores["srg"][method] for method in METHODS])
             scores[name, block.imputer] = values.mean(axis=(1, 2))
             drawn[name, block.imputer] = statistics.resampled_means(values, DRAWS, seed=number)
@@ -219,9 +223,9 @@ def main() -> None:
     for experiment, one in found.items():
         keep("trials", experiment, trial_table(one))
         keep("scores", experiment, score_table(one))
-        agreement = statistics.consistency_intervals(eight(one))
-        keep("consistency", experiment, agreement[[c for c in agreement if not c.startswith(("kendall", "alpha"))]])
-        if any(dot.method.endswith(" blurred") for dot in one.verdicts):
+        agreement = statistics.agreement_intervals(eight(one))
+        keep("agreement", experiment, agreement[[c for c in agreement if not c.startswith(("kendall", "alpha"))]])
+        if any(point.method.endswith(" blurred") for point in one.predictions):
             keep("blur", experiment, blur_table(one))
         if experiment in AUDITED and Store(runs / EXPERIMENTS[experiment][0]).ids("audit"):
             audits = audit_of(runs / EXPERIMENTS[experiment][0], AUDITED[experiment])
@@ -229,7 +233,7 @@ def main() -> None:
                 keep(name, experiment, table)
             points = debiased_table(one, audits["geometry"])
             keep("debiased", experiment, points)
-            keep("debiased-consistency", experiment, pd.DataFrame(list(debiased_agreement(points))))
+            keep("debiased-agreement", experiment, pd.DataFrame(list(debiased_agreement(points))))
     for name, parts in tables.items():
         write(name, pd.concat(parts, ignore_index=True))
     write("carry-over", carry_over(found))
@@ -237,7 +241,7 @@ def main() -> None:
     facts = {name: {"stores": one.facts, "missing": one.missing} for name, one in found.items()}
     (RESULTS / "facts.json").write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     for name, one in found.items():
-        print(f"{name}: {len(one.verdicts):,} dots, {one.missing:,} missing")
+        print(f"{name}: {len(one.predictions):,} points, {one.missing:,} missing")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ import pandas as pd
 
 from reproduction.claims import claims, toy_order
 from reproduction.tables import (
+    EVALUATORS,
     FILLS,
     GAP,
     HERE,
-    JUDGES,
     METHODS,
     ORDERS,
     SETTINGS,
@@ -39,7 +39,7 @@ EXPERIMENTS = {
 
 
 def document() -> str:
-    return "\n\n".join(part() for part in PARTS).strip() + "\n"
+    return "\n\n".join(part() for part in REGISTRY).strip() + "\n"
 
 
 def _head() -> str:
@@ -47,9 +47,9 @@ def _head() -> str:
 
 Does the paper reproduce? Here are its tables beside ours, at a size that two CPU cores manage. This page is written
 by `python -m reproduction.document` from the tables in `reproduction/results/`; a test sees to it that they fit.
-Every dot stands in `reproduction/results/trials.csv` with the id of its trial, every row of the audit with the id of
+Every point stands in `reproduction/results/trials.csv` with the id of its trial, every row of the audit with the id of
 its item: the ids are those of the stores that `make reproduce` fills, hashes of everything the number depends on.
-Intervals are 95 %, over images alone: each retrained dot was trained once, so the luck of training is not in them.
+Intervals are 95 %, over images alone: each retrained point was trained once, so the luck of training is not in them.
 `removed` compares equal shares removed in MoRF and LeRF, `kept` the share removed in one with the share kept in the
 other; the paper does not say which it used."""
 
@@ -62,7 +62,7 @@ def _differences() -> str:
   ResNet-18 of half the width, trained here on 20,000 images ({resnet18} %); the paper trains a ResNet-18 on 50,000
   (84.5 %). Food-101 is ten classes at 64 × 64, explained on a ResNet-18 of half the width, trained here ({food} %), not
   101 classes at 224 × 224 on a ResNet-50 (81.67 %).
-- **Maps.** 81 passes per image for the eight methods instead of 901: IG with 8 steps, ensembles of 6 (IG) and 24 (GB).
+- **PrecomputedMaps.** 81 passes per image for the eight methods instead of 901: IG with 8 steps, ensembles of 6 (IG) and 24 (GB).
 - **Test images.** 1,000, not 10,000 and 25,250. One run (seed), not five.
 - **Retraining.** CIFAR-10: a ResNet-8 on 3,000 images for 8 epochs; Food-101: a ResNet-18 of a quarter of the width on
   2,000 for 8 epochs. Three shares (.3, .5, .7), two on Food-101 (.3, .7). No retraining with GAIN fill. The epoch is
@@ -77,7 +77,7 @@ def _differences() -> str:
 
 def whole_accuracy(experiment: str) -> float:
     """Accuracy on whole images, before anything is removed."""
-    rows = where(ours("trials"), experiment=experiment, judge="fixed-model", fraction=0.0)
+    rows = where(ours("trials"), experiment=experiment, evaluator="no-retrain", fraction=0.0)
     return float(rows["accuracy"].iloc[0])
 
 
@@ -86,31 +86,33 @@ def _gaps() -> str:
     missing = {name: one["missing"] for name, one in facts.items() if one["missing"]}
     if not missing:
         return ""
-    text = ", ".join(f"{count:,} dots of {EXPERIMENTS[name]}" for name, count in missing.items())
-    return f"**Not yet run:** {text}; curves that lack a dot are left out.\n\n"
+    text = ", ".join(f"{count:,} points of {EXPERIMENTS[name]}" for name, count in missing.items())
+    return f"**Not yet run:** {text}; curves that lack a point are left out.\n\n"
 
 
 def _claims() -> str:
-    rows = [(claim.name, claim.paper, claim.here, claim.verdict) for claim in claims()]
-    return f"## The claims, one by one\n\n{markdown(('claim', 'paper', 'here', 'verdict'), rows, '---')}"
+    rows = [(claim.name, claim.paper, claim.here, claim.prediction) for claim in claims()]
+    return f"## The claims, one by one\n\n{markdown(('claim', 'paper', 'here', 'prediction'), rows, '---')}"
 
 
 def _main_table() -> str:
     rows = []
     for experiment in ("cifar10", "food101"):
-        for judge in JUDGES:
+        for evaluator in EVALUATORS:
             for fill in FILLS:
-                a, b = (judge, "morf", fill), (judge, "lerf", fill)
+                a, b = (evaluator, "morf", fill), (evaluator, "lerf", fill)
                 cells = [spread(agreement(experiment, a, b, pairing)) for pairing in ("removed", "kept")]
-                rows.append((f"{experiment}: MoRF ~ LeRF, {JUDGES[judge]}, {fill}", _said(experiment, a, b), *cells))
+                rows.append(
+                    (f"{experiment}: MoRF ~ LeRF, {EVALUATORS[evaluator]}, {fill}", _said(experiment, a, b), *cells)
+                )
         for order in ORDERS:
             for fill in FILLS:
-                a, b = ("retrained", order, fill), ("fixed-model", order, fill)
+                a, b = ("retrain", order, fill), ("no-retrain", order, fill)
                 cells = [spread(agreement(experiment, a, b)), GAP]
                 label = f"{experiment}: retrain ~ no-retrain, {ORDERS[order]}, {fill}"
                 rows.append((label, _said(experiment, a, b), *cells))
     table = markdown(("Spearman correlation of rankings", "paper", "here, removed", "here, kept"), rows)
-    source = "From `consistency.csv`; the paper's deviations over runs are in `reproduction/paper/consistency.csv`."
+    source = "From `agreement.csv`; the paper's deviations over runs are in `reproduction/paper/agreement.csv`."
     removed, kept = (_distance(pairing) for pairing in ("removed", "kept"))
     near = (
         f"The paper's MoRF ~ LeRF numbers on CIFAR-10 (fixed and linear) are on average {number(removed)} away from "
@@ -121,17 +123,17 @@ def _main_table() -> str:
 
 def _distance(pairing: str) -> float:
     found = []
-    for judge in JUDGES:
+    for evaluator in EVALUATORS:
         for fill in ("fixed", "linear"):
-            a, b = (judge, "morf", fill), (judge, "lerf", fill)
-            here, said = agreement("cifar10", a, b, pairing), pair_row(paper("consistency"), a, b, table="cifar10")
+            a, b = (evaluator, "morf", fill), (evaluator, "lerf", fill)
+            here, said = agreement("cifar10", a, b, pairing), pair_row(paper("agreement"), a, b, table="cifar10")
             if here is not None and said is not None:
                 found.append(abs(here["spearman"] - said["spearman"]))
     return sum(found) / len(found)
 
 
 def _said(experiment: str, a: Setting, b: Setting) -> str:
-    row = pair_row(paper("consistency"), a, b, table=experiment)
+    row = pair_row(paper("agreement"), a, b, table=experiment)
     return GAP if row is None else number(row["spearman"])
 
 
@@ -167,8 +169,8 @@ def _accuracies() -> str:
 
 
 def _accuracy(method: str, setting: Setting, fraction: float) -> str:
-    judge, order, fill = setting
-    wanted = {"method": method, "judge": judge, "order": order, "imputer": fill, "fraction": fraction}
+    evaluator, order, fill = setting
+    wanted = {"method": method, "evaluator": evaluator, "order": order, "imputer": fill, "fraction": fraction}
     found = where(ours("trials"), experiment="cifar10", **wanted)
     said = only(paper("accuracy"), **wanted)["accuracy"]
     if found.empty:
@@ -182,17 +184,17 @@ def _runtimes() -> str:
     roar = cost.loc["fixed", "roar"]
     rows = []
     for _, said in paper("runtimes").iterrows():
-        fill, retrained = said["imputer"], said["judge"] == "retrained"
+        fill, retrained = said["imputer"], said["evaluator"] == "retrain"
         share = f"{said['seconds'] / 3903:.1%}"
         if fill not in cost.index:
-            rows.append((f"{JUDGES[said['judge']]} {fill}", f"{said['seconds']:,.0f} s", share, GAP, GAP, GAP))
+            rows.append((f"{EVALUATORS[said['evaluator']]} {fill}", f"{said['seconds']:,.0f} s", share, GAP, GAP, GAP))
             continue
         one = cost.loc[fill]
         seconds = one["roar" if retrained else "road"]
-        per_image = one["learning" if retrained else "judging"]
+        per_image = one["learning" if retrained else "evaluating"]
         rows.append(
             (
-                f"{JUDGES[said['judge']]} {fill}",
+                f"{EVALUATORS[said['evaluator']]} {fill}",
                 *(f"{said['seconds']:,.0f} s", share, f"{1000 * per_image:.2f} ms", f"{seconds:,.0f} s"),
                 f"{seconds / roar:.2%}",
             )
@@ -204,9 +206,9 @@ def _runtimes() -> str:
     return f"""## Runtime
 
 Measured here: a ResNet-18 with the paper's stem and width, {images} CIFAR-10 images, one thread, half of the pixels
-removed: time per image to fill and judge, and to fill and learn from once. Extrapolated to one share removed at the
-paper's size: judging 10,000 test images; learning 40 times from 50,000, then judging. Maps are left out: retraining
-needs those of the train images too, so they would favour ROAD.
+removed: time per image to fill and evaluator, and to fill and learn from once. Extrapolated to one share removed at the
+paper's size: evaluating 10,000 test images; learning 40 times from 50,000, then evaluating. PrecomputedMaps are left out: retraining
+needs those of the train images too, so they would favor ROAD.
 
 {table}"""
 
@@ -233,7 +235,7 @@ def _masks() -> str:
     rows = []
     table = where(ours("masks"), experiment="cifar10", order="morf")
     fractions = sorted(set(table["fraction"]))
-    for method in (*METHODS, "random", "edges", "centre"):
+    for method in (*METHODS, "random", "edges", "center"):
         cells = [_mask_cell(where(table, method=method, fraction=fraction)) for fraction in fractions]
         rows.append((method, *cells))
     chance = percent(table["chance"].iloc[0])
@@ -273,27 +275,27 @@ shows a figure: near 0 for fixed fill, much harder for linear, hardest for GAN.
 {markdown(("fill", *(f"{fraction:.0%}" for fraction in fractions)), rows)}"""
 
 
-def _neighbours() -> str:
+def _neighbors() -> str:
     said = {"direct": ".89", "diagonal": ".82"}
     rows = []
     for kind in said:
-        found = [only(ours("neighbours"), experiment=name, neighbours=kind) for name in ("cifar10", "food101")]
+        found = [only(ours("neighbors"), experiment=name, neighbors=kind) for name in ("cifar10", "food101")]
         rows.append((kind, said[kind], *(number(one[how], 3) for how in ("within", "over") for one in found)))
     head = ("paper, CIFAR-10", "CIFAR-10, within images", "Food-101", "CIFAR-10, over all", "Food-101")
-    return f"""## Neighbouring pixels
+    return f"""## Neighboring pixels
 
 Correlation within images (each channel's mean taken off) and over all images together; the paper does not say which.
 
-{markdown(("neighbours", *head), rows)}"""
+{markdown(("neighbors", *head), rows)}"""
 
 
 def _debiased() -> str:
     rows = []
     older = "cifar10-older"
     for fill in ("linear", "linear + debiased"):
-        said = pair_row(paper("consistency"), ("retrained", "morf", fill), ("retrained", "lerf", fill), table=older)
+        said = pair_row(paper("agreement"), ("retrain", "morf", fill), ("retrain", "lerf", fill), table=older)
         for experiment in ("cifar10", "food101"):
-            found = where(ours("debiased-consistency"), experiment=experiment, imputer=fill)
+            found = where(ours("debiased-agreement"), experiment=experiment, imputer=fill)
             if found.empty:
                 continue
             cells = [number(float(only(found, pairing=pairing)["spearman"])) for pairing in ("removed", "kept")]
@@ -307,7 +309,7 @@ def _debiased() -> str:
     gammas = where(ours("geometry"), experiment="cifar10", fraction=0.5)
     gamma_rows = [
         (method, *(number(float(only(gammas, method=method, order=order)["gamma"])) for order in ORDERS))
-        for method in (*METHODS, "random", "edges", "centre")
+        for method in (*METHODS, "random", "edges", "center")
     ]
     return f"""## Linear + debiased
 
@@ -353,10 +355,10 @@ def _blur() -> str:
     return f"""## Does blurring a map raise its rank?
 
 CIFAR-10, ResNet-18, no-retrain, linear fill: what changes, in points of accuracy, when a map is blurred before it is
-judged (a lower MoRF area and a higher LeRF area are better; srg = LeRF − MoRF, higher is better), and its rank among
+evaluated (a lower MoRF area and a higher LeRF area are better; srg = LeRF − MoRF, higher is better), and its rank among
 the eight when the blurred copy takes its place.
 
-{" ".join(sentences)} A bias by geometry alone shows so: blobs are favoured in MoRF, scatter in LeRF.
+{" ".join(sentences)} A bias by geometry alone shows so: blobs are favored in MoRF, scatter in LeRF.
 
 Does γ undo it? The last columns are the change of the debiased accuracy, a mean over the shares (.3, .5, .7) where
 it is defined for both maps. γ of scattered maps is small, and dividing by it takes many accuracies below chance or
@@ -377,7 +379,7 @@ def _points(row: pd.Series) -> str:
 
 
 def _rank(method: str, blurred: bool = False) -> int:
-    scores = where(ours("scores"), experiment="cifar10-resnet18", judge="fixed-model", imputer="linear").set_index(
+    scores = where(ours("scores"), experiment="cifar10-resnet18", evaluator="no-retrain", imputer="linear").set_index(
         "method"
     )["srg"]
     own = scores[f"{method} blurred" if blurred else method]
@@ -385,7 +387,7 @@ def _rank(method: str, blurred: bool = False) -> int:
 
 
 def _debiased_change(method: str, order: str) -> str:
-    points = where(ours("debiased"), experiment="cifar10-resnet18", judge="fixed-model", order=order)
+    points = where(ours("debiased"), experiment="cifar10-resnet18", evaluator="no-retrain", order=order)
     square = points.pivot(index="fraction", columns="method", values="debiased")
     known = square[[method, f"{method} blurred"]].dropna()
     if known.empty:
@@ -402,7 +404,7 @@ def _carry_over() -> str:
     for method in METHODS:
         cells = []
         for experiment in EXPERIMENTS:
-            table = where(ours("scores"), experiment=experiment, judge="fixed-model", imputer="linear")
+            table = where(ours("scores"), experiment=experiment, evaluator="no-retrain", imputer="linear")
             own = only(table, method=method)
             rank = 1 + int((table[table["method"].isin(METHODS)]["srg"] > own["srg"]).sum())
             cells.append(f"{rank} ({100 * own['srg']:.1f} [{100 * own['srg_low']:.1f}, {100 * own['srg_high']:.1f}])")
@@ -434,7 +436,7 @@ ResNet-20 weights in `data/` (it says what is missing), and some hours on two co
 {markdown(("store", "items", "computing", "last run"), rows)}"""
 
 
-PARTS: tuple[Callable[[], str], ...] = (
+REGISTRY: tuple[Callable[[], str], ...] = (
     _head,
     _differences,
     _claims,
@@ -446,7 +448,7 @@ PARTS: tuple[Callable[[], str], ...] = (
     _gain,
     _masks,
     _recovery,
-    _neighbours,
+    _neighbors,
     _debiased,
     _toy,
     _blur,

@@ -1,6 +1,6 @@
-"""What the paper reports beside its experiments: neighbours' correlation, the toy world, cost per image.
+"""What the paper reports beside its experiments: neighbors' correlation, the toy world, cost per image.
 
-python -m reproduction.measures [--root data] [neighbours] [toy] [cost]      all three if none is named
+python -m reproduction.measures [--root data] [neighbors] [toy] [cost]      all three if none is named
 """
 
 import argparse
@@ -18,29 +18,29 @@ from roadworthy.audit.toy import run_toy
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Removal
 from roadworthy.datasets import CIFAR10, Food101, first
-from roadworthy.evaluation.evaluators import RECIPES, Mapped, Retrained
+from roadworthy.evaluation.evaluators import RECIPES, Mapped, Retrain
 from roadworthy.evaluation.orders import most_relevant_first
-from roadworthy.evaluation.sweep import FixedModel, judge_batch
+from roadworthy.evaluation.sweep import NoRetrain, evaluator_batch
 from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.models import resnet18
-from roadworthy.models.normalized import Normalised
+from roadworthy.models.normalized import Normalized
 
 STEPS = {"direct": ((0, 1), (1, 0)), "diagonal": ((1, 1), (1, -1))}
 PAPER_SPLIT = {"train": 50_000, "test": 10_000, "epochs": 40}
 IMAGES, REPEATS = 640, 3
 
 
-def neighbours(root: Path) -> pd.DataFrame:
-    """Pearson correlation of pixels with their neighbours: over all images and channels together, and within images,
+def neighbors(root: Path) -> pd.DataFrame:
+    """Pearson correlation of pixels with their neighbors: over all images and channels together, and within images,
     each channel's mean taken off first."""
     rows = []
     for name, data in (("cifar10", CIFAR10(root, split="test")), ("food101", Food101(root, split="test"))):
         images = torch.cat([batch.images for batch in first(data, 10_000).batches(500)]).double()
-        centred = images - images.mean(dim=(2, 3), keepdim=True)
+        centerd = images - images.mean(dim=(2, 3), keepdim=True)
         for kind, steps in STEPS.items():
-            over, within = (_correlation(pixels, steps) for pixels in (images, centred))
+            over, within = (_correlation(pixels, steps) for pixels in (images, centerd))
             rows.append((name, kind, over, within, len(images), images.shape[-1]))
-    return pd.DataFrame(rows, columns=["experiment", "neighbours", "over", "within", "images", "side"])
+    return pd.DataFrame(rows, columns=["experiment", "neighbors", "over", "within", "images", "side"])
 
 
 def _correlation(images: torch.Tensor, steps: Sequence[tuple[int, int]]) -> float:
@@ -61,7 +61,7 @@ def toy(root: Path) -> pd.DataFrame:
 
 
 def cost(root: Path) -> pd.DataFrame:
-    """Seconds per image of judging and of learning, same network and fill, one thread; and what the paper's split asks.
+    """Seconds per image of evaluating and of learning, same network and fill, one thread; and what the paper's split asks.
 
     The network is the paper's, a ResNet-18 with its stem; batch 64. Medians of several runs.
     """
@@ -70,23 +70,23 @@ def cost(root: Path) -> pd.DataFrame:
     rows = []
     for name, imputer in (("fixed", DatasetMean.of(data)), ("linear", NoisyLinear())):
         removal = Removal(most_relevant_first, imputer)
-        judging = _median(lambda: _judge(data, removal))  # noqa: B023
+        evaluating = _median(lambda: _evaluator(data, removal))  # noqa: B023
         learning = _median(lambda: _learn(data, removal))  # noqa: B023
-        road = PAPER_SPLIT["test"] * judging
+        road = PAPER_SPLIT["test"] * evaluating
         roar = PAPER_SPLIT["epochs"] * PAPER_SPLIT["train"] * learning + road
-        rows.append((name, judging, learning, road, roar, IMAGES))
-    return pd.DataFrame(rows, columns=["imputer", "judging", "learning", "road", "roar", "images"])
+        rows.append((name, evaluating, learning, road, roar, IMAGES))
+    return pd.DataFrame(rows, columns=["imputer", "evaluating", "learning", "road", "roar", "images"])
 
 
-def _network() -> Normalised:
-    return Normalised(resnet18(10))
+def _network() -> Normalized:
+    return Normalized(resnet18(10))
 
 
-def _judge(data: Dataset, removal: Removal) -> None:
-    judge, key = FixedModel(_network().eval()), Key(0)
+def _evaluator(data: Dataset, removal: Removal) -> None:
+    evaluator, key = NoRetrain(_network().eval()), Key(0)
     for batch in data.batches(64):
         ranks = removal.order(_scores(batch), batch.ids, key)
-        for _ in judge_batch(judge, removal, ranks, batch, batch.labels, (0.5,), key, torch.device("cpu")):
+        for _ in evaluator_batch(evaluator, removal, ranks, batch, batch.labels, (0.5,), key, torch.device("cpu")):
             pass
 
 
@@ -95,7 +95,7 @@ def _learn(data: Dataset, removal: Removal) -> None:
         RECIPES["paper-cifar10"], epochs=1, milestones=(), schedule="constant", batch_size=64, select="last"
     )
     scores = torch.cat([_scores(batch) for batch in data.batches(500)])
-    Retrained(recipe, Mapped(data, scores), _network).trained(removal, 0.5, Key(0))
+    Retrain(recipe, Mapped(data, scores), _network).trained(removal, 0.5, Key(0))
 
 
 def _scores(batch: Batch) -> torch.Tensor:
@@ -112,7 +112,7 @@ def _median(call: Callable[[], object]) -> float:
     return float(np.median(taken[1:])) / IMAGES  # the first time compiles
 
 
-MEASURES = {"neighbours": neighbours, "toy": toy, "cost": cost}
+MEASURES = {"neighbors": neighbors, "toy": toy, "cost": cost}
 
 
 def main() -> None:

@@ -9,13 +9,13 @@ import pandas as pd
 HERE = Path(__file__).parent
 METHODS = ("IG", "IG-SG", "IG-SQ", "IG-Var", "GB", "GB-SG", "GB-SQ", "GB-Var")
 FILLS = ("fixed", "linear", "gain")
-JUDGES = {"retrained": "retrain", "fixed-model": "no-retrain"}
+EVALUATORS = {"retrain": "retrain", "no-retrain": "no-retrain"}
 ORDERS = {"morf": "MoRF", "lerf": "LeRF"}
 GAP = "–"
 Setting = tuple[str, str, str]
-"""judge, order, imputer"""
+"""evaluator, order, imputer"""
 SETTINGS: tuple[Setting, ...] = tuple(
-    (judge, order, fill) for order in ORDERS for judge in JUDGES for fill in FILLS
+    (evaluator, order, fill) for order in ORDERS for evaluator in EVALUATORS for fill in FILLS
 )  # the order of the paper's table
 
 
@@ -49,7 +49,7 @@ def pair_row(rows: pd.DataFrame, a: Setting, b: Setting, /, **wanted: object) ->
         names = {
             f"{field}_{side}": value
             for side, one in (("a", first), ("b", second))
-            for field, value in zip(("judge", "order", "imputer"), one, strict=True)
+            for field, value in zip(("evaluator", "order", "imputer"), one, strict=True)
         }
         found = where(rows, **names, **wanted)
         if len(found):
@@ -58,7 +58,7 @@ def pair_row(rows: pd.DataFrame, a: Setting, b: Setting, /, **wanted: object) ->
 
 
 def agreement(experiment: str, a: Setting, b: Setting, pairing: str = "removed") -> pd.Series | None:
-    return pair_row(ours("consistency"), a, b, experiment=experiment, pairing="removed" if a[1] == b[1] else pairing)
+    return pair_row(ours("agreement"), a, b, experiment=experiment, pairing="removed" if a[1] == b[1] else pairing)
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], rest: str = "--:") -> str:
@@ -92,5 +92,5 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def name_of(setting: Setting) -> str:
-    judge, order, fill = setting
-    return f"{JUDGES[judge]} {ORDERS[order]} {fill}"
+    evaluator, order, fill = setting
+    return f"{EVALUATORS[evaluator]} {ORDERS[order]} {fill}"

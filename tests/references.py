@@ -26,7 +26,7 @@ def dense_fill(
 
 
 def _equations(image, removed, weights, empty):
-    """Σ_neighbours weight·(x − neighbour) = 0 at each removed pixel; kept neighbours go to the right-hand side."""
+    """Σ_neighbors weight·(x − neighbor) = 0 at each removed pixel; kept neighbors go to the right-hand side."""
     channels, height, width = image.shape
     unknowns = [(i, j) for i in range(height) for j in range(width) if removed[i, j]]
     number = {pixel: k for k, pixel in enumerate(unknowns)}
@@ -54,12 +54,12 @@ def literal_gamma(images: NDArray[np.float32], labels: NDArray[np.int64], remove
     """γ as it is defined: every image minus the mean image of its class, filled, summed over what was removed."""
     missed = spread = 0.0
     for image, label, hole in zip(images, labels, removed, strict=True):
-        centred = image - images[labels == label].astype(np.float64).mean(axis=0)
-        filled = dense_fill(centred, hole)
+        centerd = image - images[labels == label].astype(np.float64).mean(axis=0)
+        filled = dense_fill(centerd, hole)
         for channel, i, j in np.ndindex(image.shape):
             if hole[i, j]:
-                missed += (centred[channel, i, j] - filled[channel, i, j]) ** 2
-                spread += centred[channel, i, j] ** 2
+                missed += (centerd[channel, i, j] - filled[channel, i, j]) ** 2
+                spread += centerd[channel, i, j] ** 2
     return missed / spread
 
 
@@ -90,9 +90,9 @@ _SIGHT = {
 """Machado, Oliveira and Fernandes (2009), full severity, on linear RGB"""
 
 
-def seen_as(colour, sight):
+def seen_as(color, sight):
     """CIELAB of `#rrggbb` under D65, as somebody with such sight sees it."""
-    encoded = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    encoded = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255
     linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
     seen = np.clip(np.asarray(_SIGHT[sight]) @ linear, 0, 1)
     xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen

@@ -29,9 +29,9 @@ def prints(experiment, store):
 
 @cache
 def trials(store, experiment):
-    """dot to trial id, from the plan alone and the fingerprints of what it read"""
+    """point to trial id, from the plan alone and the fingerprints of what it read"""
     plan = read_plan(HERE.parent / "plans" / f"{store}.toml")
-    return {dot: item.id for dot, item in trial_items(plan, prints(experiment, store))}
+    return {point: item.id for point, item in trial_items(plan, prints(experiment, store))}
 
 
 def test_the_page_is_what_the_committed_results_give():
@@ -40,10 +40,10 @@ def test_the_page_is_what_the_committed_results_give():
 
 def test_every_dot_carries_the_id_that_its_plan_gives_it():
     table = ours("trials")
-    dots = table[["method", "order", "imputer", "judge", "fraction", "seed"]].itertuples(index=False, name=None)
-    for experiment, trial, dot in zip(table["experiment"], table["trial"], dots, strict=True):
+    points = table[["method", "order", "imputer", "evaluator", "fraction", "seed"]].itertuples(index=False, name=None)
+    for experiment, trial, point in zip(table["experiment"], table["trial"], points, strict=True):
         known = {key: id for store in EXPERIMENTS[experiment] for key, id in trials(store, experiment).items()}
-        assert known[dot] == trial
+        assert known[point] == trial
 
 
 @pytest.mark.parametrize("experiment", AUDITED)
@@ -62,11 +62,11 @@ def test_every_row_of_the_audit_carries_the_id_of_its_item(experiment):
 def test_agreements_follow_from_the_accuracies_of_the_trials():
     table = ours("trials")
     table = table[table["method"].isin(METHODS) & (table["fraction"] > 0)]
-    for row in ours("consistency").itertuples():
+    for row in ours("agreement").itertuples():
         found = []
         one, other = (
             accuracies(
-                table, row.experiment, *(getattr(row, f"{field}_{side}") for field in ("judge", "order", "imputer"))
+                table, row.experiment, *(getattr(row, f"{field}_{side}") for field in ("evaluator", "order", "imputer"))
             )
             for side in "ab"
         )
@@ -80,9 +80,9 @@ def test_agreements_follow_from_the_accuracies_of_the_trials():
         assert row.spearman == pytest.approx(np.mean(found), abs=1e-5)
 
 
-def accuracies(table: pd.DataFrame, experiment, judge, order, imputer):
+def accuracies(table: pd.DataFrame, experiment, evaluator, order, imputer):
     """methods × shares, higher = better"""
-    wanted = (table["experiment"] == experiment) & (table["judge"] == judge)
+    wanted = (table["experiment"] == experiment) & (table["evaluator"] == evaluator)
     here = table[wanted & (table["order"] == order) & (table["imputer"] == imputer)]
     # 1,000 images: six digits of an accuracy are all of it.
     square = here.pivot_table(index="method", columns="fraction", values="accuracy").round(6)
@@ -90,12 +90,12 @@ def accuracies(table: pd.DataFrame, experiment, judge, order, imputer):
 
 
 def test_the_bars_of_a_reproduction_are_met():
-    orders = [(("fixed-model", "morf", fill), ("fixed-model", "lerf", fill)) for fill in ("fixed", "linear")]
+    orders = [(("no-retrain", "morf", fill), ("no-retrain", "lerf", fill)) for fill in ("fixed", "linear")]
     fixed, linear = (agreement("cifar10", *pair, "kept")["spearman"] for pair in orders)
     assert linear - fixed >= 0.4
     for order in ("morf", "lerf"):
-        judges = [(("retrained", order, fill), ("fixed-model", order, fill)) for fill in ("fixed", "linear")]
-        fixed, linear = (agreement("cifar10", *pair)["spearman"] for pair in judges)
+        evaluators = [(("retrain", order, fill), ("no-retrain", order, fill)) for fill in ("fixed", "linear")]
+        fixed, linear = (agreement("cifar10", *pair)["spearman"] for pair in evaluators)
         assert linear > fixed
     assert only(ours("cost"), imputer="linear")["road"] < 0.02 * only(ours("cost"), imputer="fixed")["roar"]
 
@@ -103,4 +103,4 @@ def test_the_bars_of_a_reproduction_are_met():
 def test_every_claim_has_a_verdict_unless_dots_are_missing():
     missing = any(one["missing"] for one in facts().values())
     for claim in claims():
-        assert claim.verdict.startswith(("holds", "does not hold")) or (missing and "–" in claim.here)
+        assert claim.prediction.startswith(("holds", "does not hold")) or (missing and "–" in claim.here)

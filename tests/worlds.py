@@ -39,8 +39,8 @@ class Quadrants(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         half = images.shape[-1] // 2
-        grey = images.mean(dim=1)
-        parts = [grey[:, :half, :half], grey[:, :half, half:], grey[:, half:, :half], grey[:, half:, half:]]
+        gray = images.mean(dim=1)
+        parts = [gray[:, :half, :half], gray[:, :half, half:], gray[:, half:, :half], gray[:, half:, half:]]
         return 40 * torch.stack([part.mean(dim=(1, 2)) for part in parts], dim=1)
 
 
@@ -71,7 +71,7 @@ def sides(n: int = 64, start: int = 0, size: int = 12) -> World:
     """A bright block left or right on a dim, tilted plane with a breath of noise: its place is the class.
 
     The truth is the block, 30 of 144 pixels. Without it nothing tells the class but the hole that it leaves. The mean
-    of all images is brighter than any plane, so that a hole of that colour shows; a plane is harmonic, so that a linear
+    of all images is brighter than any plane, so that a hole of that color shows; a plane is harmonic, so that a linear
     fill continues it, and with noise of the same 0.01 the hole is gone.
     """
     ids, key = range(start, start + n), Key(4).fold("sides")
@@ -88,7 +88,7 @@ def sides(n: int = 64, start: int = 0, size: int = 12) -> World:
 
 
 def ramp(height: int, width: int) -> Tensor:
-    """A plane: every inner pixel is exactly the weighted mean of its 8 neighbours."""
+    """A plane: every inner pixel is exactly the weighted mean of its 8 neighbors."""
     down, right = torch.meshgrid(torch.linspace(0, 0.6, height), torch.linspace(0, 0.4, width), indexing="ij")
     return (down + right)[None, None]
 

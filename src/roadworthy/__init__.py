@@ -1,43 +1,53 @@
-"""Which explanation can you trust? Roadworthy removes pixels as each method claims, debiases, and measures."""
+"""Which explanation can you trust? Roadworthy removes pixels as each method claims, imputes them, and measures."""
 
-from roadworthy import attributions, datasets, imputers, models, statistics
-from roadworthy.core import errors
-from roadworthy.core.masks import FRACTIONS, PAPER_FRACTIONS
-from roadworthy.core.random import Key
-from roadworthy.core.results import Verdict
-from roadworthy.core.types import Batch
-from roadworthy.experiments.compare import CONTROLS, compare
-from roadworthy.experiments.comparison import Comparison
-from roadworthy.experiments.functions import impute, removed
-from roadworthy.experiments.registry import PARTS
-from roadworthy.imputers import Blur, Constant, DatasetMean, Gain, ImageMean, NoisyLinear
-from roadworthy.models.normalized import Normalised
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "CONTROLS",
-    "FRACTIONS",
-    "PAPER_FRACTIONS",
-    "PARTS",
-    "Batch",
-    "Blur",
-    "Comparison",
-    "Constant",
-    "DatasetMean",
-    "Gain",
-    "ImageMean",
-    "Key",
-    "NoisyLinear",
-    "Normalised",
-    "Verdict",
-    "attributions",
-    "compare",
-    "datasets",
-    "errors",
-    "impute",
-    "imputers",
-    "models",
-    "removed",
-    "statistics",
-]
+_WHERE = {
+    "CONTROLS": "experiments.compare",
+    "FRACTIONS": "core.masks",
+    "PAPER_FRACTIONS": "core.masks",
+    "REGISTRY": "experiments.registry",
+    "Batch": "core.types",
+    "Blur": "imputers",
+    "Comparison": "experiments.comparison",
+    "Constant": "imputers",
+    "DatasetMean": "imputers",
+    "Gain": "imputers",
+    "ImageMean": "imputers",
+    "Key": "core.random",
+    "NoisyLinear": "imputers",
+    "Normalized": "models.normalized",
+    "Point": "core.results",
+    "Predictions": "core.results",
+    "attributions": "",
+    "compare": "experiments.compare",
+    "datasets": "",
+    "errors": "core",
+    "impute": "experiments.functions",
+    "imputers": "",
+    "models": "",
+    "removal_mask": "experiments.functions",
+    "statistics": "",
+}
+"""Each public name, and the module it comes from: imported when it is first used (PEP 562)."""
+
+__all__ = list(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'roadworthy' has no attribute {name!r}")
+    where = _WHERE[name]
+    if name in ("attributions", "datasets", "errors", "imputers", "models", "statistics"):
+        found = import_module(f"roadworthy.{where}.{name}" if where else f"roadworthy.{name}")
+    else:
+        found = getattr(import_module(f"roadworthy.{where}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -36,12 +36,12 @@ def test_3_a_relued_map_loses_exactly_the_asked_share():
     cam = Key(0).normal(range(5), (14, 14)).sub(0.6).clamp(min=0)
     assert (cam == 0).float().mean() > 0.6
     for fraction in (0.5, 0.7, 0.9):
-        shares = rw.removed(cam, fraction).float().mean(dim=(1, 2))
+        shares = rw.removal_mask(cam, fraction).float().mean(dim=(1, 2))
         assert torch.allclose(shares, torch.full((5,), round(fraction * 196) / 196))
 
 
 def test_4_an_all_removed_image_is_an_error_not_zeros():
-    with pytest.raises(rw.errors.EverythingRemoved):
+    with pytest.raises(rw.errors.EverythingRemovedError):
         rw.impute(rw.NoisyLinear(), torch.rand(1, 3, 5, 5), torch.ones(1, 5, 5, dtype=torch.bool))
 
 
@@ -63,7 +63,7 @@ def test_6_the_callers_images_are_not_written_into():
 
 def test_7_a_channels_first_map_without_batch_is_not_summed_over_the_wrong_axis(world):
     with pytest.raises(rw.errors.ShapeError):
-        rw.removed(torch.rand(3, 12, 12)[None], 0.5)
+        rw.removal_mask(torch.rand(3, 12, 12)[None], 0.5)
     with pytest.raises(rw.errors.ShapeError, match="3 maps for 1 images"):
         rw.compare(world.model, (world.images[:1], world.labels[:1]), {"chw": torch.rand(3, 12, 12)})
 
@@ -96,7 +96,7 @@ def test_10_noise_does_not_depend_on_how_the_work_is_split():
 
 
 def test_11_ties_fall_elsewhere_in_every_image():
-    gone = rw.removed(torch.zeros(30, 10, 10), 0.5).float()
+    gone = rw.removal_mask(torch.zeros(30, 10, 10), 0.5).float()
     # Broken by position, a pixel would be gone in all images or in none; at random its share is .5 ± .09.
     shares = gone.mean(dim=0)
     assert shares.min() > 0
@@ -105,7 +105,7 @@ def test_11_ties_fall_elsewhere_in_every_image():
 
 def test_12_a_fraction_is_the_share_removed_in_both_orders(world):
     for order in ("morf", "lerf"):
-        assert rw.removed(world.truth, 0.25, order=order).float().mean() == 0.25
+        assert rw.removal_mask(world.truth, 0.25, order=order).float().mean() == 0.25
 
 
 def test_13_train_mode_and_logits_objects_and_devices_work(world):

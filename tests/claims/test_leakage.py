@@ -19,7 +19,7 @@ def data(real_data):
     return rw.datasets.first(rw.datasets.CIFAR10(real_data), 1200)
 
 
-def test_filled_pixels_are_told_in_a_fixed_colour_and_far_less_in_a_linear_fill_at_every_fraction(data):
+def test_filled_pixels_are_told_in_a_fixed_color_and_far_less_in_a_linear_fill_at_every_fraction(data):
     learned, tested, _ = apart(data, Key(0))
     found = {}
     for name, imputer in (("fixed", rw.DatasetMean.of(data)), ("linear", rw.NoisyLinear())):
@@ -30,7 +30,7 @@ def test_filled_pixels_are_told_in_a_fixed_colour_and_far_less_in_a_linear_fill_
         for fraction in FRACTIONS:
             fixed, linear = table.loc[("fixed", masks, fraction)], table.loc[("linear", masks, fraction)]
             assert fixed["error"] < 0.03
-            assert fixed["inverse"] < 0.001  # no natural pixel has the mean's colour: pixels are multiples of 1/255
+            assert fixed["inverse"] < 0.001  # no natural pixel has the mean's color: pixels are multiples of 1/255
             assert linear["low"] > 3 * fixed["high"]
 
 
@@ -40,7 +40,7 @@ def test_the_masks_of_ig_sg_alone_tell_the_class_clearly_above_chance(data, real
     key = Key(0)
     scores = torch.cat([explain(method, model, batch, key.fold("maps"))["IG-SG"] for batch in data.batches(100)])
     labels = torch.cat([batch.labels for batch in data.batches(500)])
-    verdict = read_share(scores, 0.5, labels, data.ids, key, Settings())
-    row = mask_table({("IG-SG", 0.5): verdict}, ("morf",), (0.5,)).iloc[0]
+    prediction = read_share(scores, 0.5, labels, data.ids, key, Settings())
+    row = mask_table({("IG-SG", 0.5): prediction}, ("morf",), (0.5,)).iloc[0]
     assert row["low"] > row["chance"]
     assert row["bits_low"] > 0

@@ -1,4 +1,4 @@
-"""The pretrained judge is the one that the results speak of: 91.73 % on CIFAR-10's test split."""
+"""The pretrained evaluator is the one that the results speak of: 91.73 % on CIFAR-10's test split."""
 
 from pathlib import Path
 

@@ -62,16 +62,16 @@ def test_measured_gamma_equals_its_exact_counterpart_within_sampling_error():
     orders = {"morf": most_relevant_first, "lerf": least_relevant_first}
     table = gamma_table(measure_geometry([(batch, scores)], class_means([batch]), orders, (0.2, 0.6), Key(0)))
     for row in table.itertuples():
-        removed = rw.removed(maps[row.method].float(), row.fraction, row.order)[0].numpy()
+        removed = rw.removal_mask(maps[row.method].float(), row.fraction, row.order)[0].numpy()
         error = (row.high - row.low) / 2 / 1.968  # half-width by its t quantile with 299 degrees of freedom
-        # 16 dots: beyond 4 errors by chance in one of a thousand such tests. The fill's 1e-4 is far below.
+        # 16 points: beyond 4 errors by chance in one of a thousand such tests. The fill's 1e-4 is far below.
         assert abs(row.raw - exact_gamma(world.covariance, removed)) < 4 * error
         assert error < 0.05 * row.raw + 0.005  # the bound says something
 
 
 def test_exact_gammas_are_the_traces_of_the_definition():
     world = ToyWorld(size=8)
-    removed = rw.removed(Key(0).uniform([0], (8, 8)), 0.4)[0].numpy()
+    removed = rw.removal_mask(Key(0).uniform([0], (8, 8)), 0.4)[0].numpy()
     gone, sigma, operator = removed.ravel(), world.covariance, fill_operator(removed)
     b = operator[np.ix_(gone, ~gone)]
     uu, uk, ku, kk = (sigma[np.ix_(a, c)] for a in (gone, ~gone) for c in (gone, ~gone))
@@ -82,7 +82,7 @@ def test_exact_gammas_are_the_traces_of_the_definition():
     assert best_gamma(sigma, removed) == pytest.approx(best, abs=1e-9)
 
 
-def test_the_regressions_minimise_their_loss():
+def test_the_regressions_minimize_their_loss():
     world = ToyWorld(size=6)
     images, labels = world.draw(2 * 30, Key(1))
     weights, offsets = logistic_regressions(images.reshape(2, 30, 36), labels.reshape(2, 30).astype(float))

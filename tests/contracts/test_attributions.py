@@ -1,4 +1,4 @@
-"""What every attribution of PARTS promises."""
+"""What every attribution of REGISTRY promises."""
 
 import pytest
 import torch
@@ -7,9 +7,9 @@ import worlds
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.evaluation.sweep import explain
-from roadworthy.experiments.registry import PARTS
+from roadworthy.experiments.registry import REGISTRY
 from roadworthy.models import small_cnn
-from roadworthy.models.normalized import Normalised
+from roadworthy.models.normalized import Normalized
 
 KEY = Key(0).fold("maps")
 
@@ -18,7 +18,7 @@ KEY = Key(0).fold("maps")
 def model():
     with Key(3).torch_rng():
         network = small_cnn(classes=4, channels=3, width=4)
-    return Normalised(network, mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.3)).eval()
+    return Normalized(network, mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.3)).eval()
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +27,19 @@ def batch():
     return Batch(torch.arange(20, 27), world.images, world.labels)
 
 
-@pytest.fixture(params=PARTS["attributions"])
+@pytest.fixture(params=REGISTRY["attributions"])
 def method(request):
     small = {"steps": 3, "ig_samples": 2, "gb_samples": 2}
     name = request.param
-    return PARTS["attributions"][name].make(**(small if "-s" in name or "-v" in name else {}))
+    return REGISTRY["attributions"][name].make(**(small if "-s" in name or "-v" in name else {}))
 
 
 def test_one_finite_score_per_pixel(method, model, batch):
-    scores = explain({"it": method}, model, batch, KEY)["it"]
-    assert scores.shape == (7, 16, 16)
-    assert scores.dtype == torch.float32
-    assert torch.isfinite(scores).all()
-    assert scores.flatten(1).std(dim=1).min() > 0
+    maps = explain({"it": method}, model, batch, KEY)["it"]
+    assert maps.shape == (7, 16, 16)
+    assert maps.dtype == torch.float32
+    assert torch.isfinite(maps).all()
+    assert maps.flatten(1).std(dim=1).min() > 0
 
 
 def test_the_same_key_gives_the_same_map_and_the_batch_changes_it_by_rounding_only(method, model, batch):

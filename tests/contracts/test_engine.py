@@ -27,7 +27,7 @@ def test_fraction_zero_is_the_plain_accuracy():
     assert np.allclose(curves.loc[curves["fraction"] == 0, "accuracy"], 18 / 23)
 
 
-@pytest.mark.parametrize("imputer", list(rw.PARTS["imputers"]))
+@pytest.mark.parametrize("imputer", list(rw.REGISTRY["imputers"]))
 def test_batch_sizes_1_7_and_n_give_the_same_classes_and_probabilities_to_1e_5(imputer):
     imputer = rw.Gain.load(gains.file((3, 12, 12))) if imputer == "gain" else imputer
     first, *others = (compared(size, imputer).per_image() for size in (1, 7, 23))
@@ -39,8 +39,8 @@ def test_batch_sizes_1_7_and_n_give_the_same_classes_and_probabilities_to_1e_5(i
 
 def test_every_batch_counts():
     comparison = compared(7)
-    assert {len(verdict) for verdict in comparison.verdicts.values()} == {23}
-    assert all((verdict.ids == np.arange(23)).all() for verdict in comparison.verdicts.values())
+    assert {len(prediction) for prediction in comparison.predictions.values()} == {23}
+    assert all((prediction.ids == np.arange(23)).all() for prediction in comparison.predictions.values())
 
 
 def test_a_comparison_leaves_the_model_the_images_and_the_global_generators_as_they_were():
@@ -66,6 +66,6 @@ def test_ids_key_the_randomness_so_a_subset_repeats_the_whole():
         world.model, rw.datasets.Arrays(world.images[rows], world.labels[rows], ids=rows), {"flat": maps[rows]},
         controls=(),
     ).per_image()  # fmt: skip
-    both = whole.merge(part, on=["method", "order", "imputer", "judge", "fraction", "seed", "id"])
+    both = whole.merge(part, on=["method", "order", "imputer", "evaluator", "fraction", "seed", "id"])
     assert len(both) == len(part)
     assert np.abs(both["probability_x"] - both["probability_y"]).max() < 1e-5

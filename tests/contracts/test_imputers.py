@@ -1,27 +1,27 @@
-"""What every imputer of PARTS promises; a new one is tested because it exists."""
+"""What every imputer of REGISTRY promises; a new one is tested because it exists."""
 
 import pytest
 import torch
 
 import gains
 import worlds
-from roadworthy.core.errors import EverythingRemoved
+from roadworthy.core.errors import EverythingRemovedError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.datasets import Arrays
-from roadworthy.experiments.registry import PARTS
+from roadworthy.experiments.registry import REGISTRY
 from roadworthy.imputers import NoisyLinear
 
 KEY = Key(5)
 
 
-@pytest.fixture(params=PARTS["imputers"])
+@pytest.fixture(params=REGISTRY["imputers"])
 def part(request):
-    return PARTS["imputers"][request.param]
+    return REGISTRY["imputers"][request.param]
 
 
 def made(part, images):
-    if part is PARTS["imputers"]["gain"]:
+    if part is REGISTRY["imputers"]["gain"]:
         return part.make(gains.file(tuple(images.shape[1:])))
     return part.make(Arrays(images)) if part.needs_data else part.make()
 
@@ -70,7 +70,7 @@ def test_everything_removed_is_a_named_error_or_a_finite_fill(part, sized):
     imputer = made(part, batch.images)
     everything = torch.ones_like(removed)
     if isinstance(imputer, NoisyLinear):  # it fills from kept pixels: there are none
-        with pytest.raises(EverythingRemoved, match="100"):  # the first image's id
+        with pytest.raises(EverythingRemovedError, match="100"):  # the first image's id
             imputer(batch, everything, KEY)
     else:
         assert torch.isfinite(imputer(batch, everything, KEY)).all()

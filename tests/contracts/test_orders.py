@@ -1,4 +1,4 @@
-"""What every order of PARTS promises."""
+"""What every order of REGISTRY promises."""
 
 import numpy as np
 import pytest
@@ -7,30 +7,30 @@ import torch
 from roadworthy.core.masks import FRACTIONS, count, removed_at
 from roadworthy.core.random import Key
 from roadworthy.evaluation.orders import Reversed, rank
-from roadworthy.experiments.registry import PARTS
+from roadworthy.experiments.registry import REGISTRY
 
 IDS = torch.arange(6)
 KEY = Key(9)
 
 
-@pytest.fixture(params=PARTS["orders"])
+@pytest.fixture(params=REGISTRY["orders"])
 def order(request):
-    return PARTS["orders"][request.param].make()
+    return REGISTRY["orders"][request.param].make()
 
 
 @pytest.fixture(params=["distinct", "constant", "relu"])
-def scores(request):
+def maps(request):
     noise = Key(1).normal(IDS, (7, 5))
     return {"distinct": noise, "constant": torch.zeros(6, 7, 5), "relu": noise.clamp(min=0)}[request.param]
 
 
-def test_ranks_are_a_permutation_per_image(order, scores):
-    ranks = order(scores, IDS, KEY).flatten(1)
+def test_ranks_are_a_permutation_per_image(order, maps):
+    ranks = order(maps, IDS, KEY).flatten(1)
     assert torch.equal(ranks.sort(dim=1).values, torch.arange(35).expand(6, 35))
 
 
-def test_every_fraction_removes_exactly_its_share_and_removed_sets_nest(order, scores):
-    ranks = order(scores, IDS, KEY)
+def test_every_fraction_removes_exactly_its_share_and_removed_sets_nest(order, maps):
+    ranks = order(maps, IDS, KEY)
     before = torch.zeros_like(ranks, dtype=torch.bool)
     for fraction in (*FRACTIONS, 1.0):
         removed = removed_at(ranks, fraction)
@@ -39,21 +39,21 @@ def test_every_fraction_removes_exactly_its_share_and_removed_sets_nest(order, s
         before = removed
 
 
-def test_lerf_is_morf_reversed(scores):
-    morf, lerf = (PARTS["orders"][name].make()(scores, IDS, KEY) for name in ("morf", "lerf"))
+def test_lerf_is_morf_reversed(maps):
+    morf, lerf = (REGISTRY["orders"][name].make()(maps, IDS, KEY) for name in ("morf", "lerf"))
     assert torch.equal(morf + lerf, torch.full_like(morf, 34))
 
 
-def test_the_complementary_count_is_the_complement(scores):
+def test_the_complementary_count_is_the_complement(maps):
     # 35 pixels: .2 removes 7, .8 removes 28.
-    morf, lerf = (PARTS["orders"][name].make()(scores, IDS, KEY) for name in ("morf", "lerf"))
+    morf, lerf = (REGISTRY["orders"][name].make()(maps, IDS, KEY) for name in ("morf", "lerf"))
     assert torch.equal(removed_at(lerf, 0.8), ~removed_at(morf, 0.2))
 
 
-def test_order_does_not_depend_on_the_batch(order, scores):
-    whole = order(scores, IDS, KEY)
+def test_order_does_not_depend_on_the_batch(order, maps):
+    whole = order(maps, IDS, KEY)
     for row in range(6):
-        assert torch.equal(order(scores[row : row + 1], IDS[row : row + 1], KEY)[0], whole[row])
+        assert torch.equal(order(maps[row : row + 1], IDS[row : row + 1], KEY)[0], whole[row])
 
 
 def test_ties_break_differently_in_every_image_and_for_every_seed(order):
@@ -64,18 +64,18 @@ def test_ties_break_differently_in_every_image_and_for_every_seed(order):
 
 
 def test_scores_decide_before_ties_do():
-    scores = torch.tensor([[[0.0, 3.0], [3.0, -1.0]]])
+    maps = torch.tensor([[[0.0, 3.0], [3.0, -1.0]]])
     for seed in range(8):
-        ranks = PARTS["orders"]["morf"].make()(scores, IDS[:1], Key(seed))[0]
+        ranks = REGISTRY["orders"]["morf"].make()(maps, IDS[:1], Key(seed))[0]
         assert ranks[1, 1] == 3
         assert ranks[0, 0] == 2
         assert {int(ranks[0, 1]), int(ranks[1, 0])} == {0, 1}
 
 
-def test_ties_are_broken_as_by_a_stable_sort_of_the_shuffled_pixels(scores):
+def test_ties_are_broken_as_by_a_stable_sort_of_the_shuffled_pixels(maps):
     # The literal form: shuffle the pixels by the image's own key, sort stably by falling score.
-    ranks = PARTS["orders"]["lerf"].make()(scores, IDS, KEY).flatten(1).numpy()
-    for row, image in enumerate(scores.flatten(1).numpy()):
+    ranks = REGISTRY["orders"]["lerf"].make()(maps, IDS, KEY).flatten(1).numpy()
+    for row, image in enumerate(maps.flatten(1).numpy()):
         shuffled = KEY.fold("ties").permutation(row, 35)
         if len(np.unique(image)) < 35:
             leaving = shuffled[np.argsort(image[shuffled], kind="stable")]
@@ -84,22 +84,22 @@ def test_ties_are_broken_as_by_a_stable_sort_of_the_shuffled_pixels(scores):
         assert (ranks[row][leaving] == np.arange(35)).all()
 
 
-def test_an_order_and_its_reverse_are_sorted_once(scores):
+def test_an_order_and_its_reverse_are_sorted_once(maps):
     sorted_maps = []
 
-    def first_come(scores, ids, key):
-        sorted_maps.append(len(scores))
-        return torch.arange(35).reshape(1, 7, 5).expand(len(scores), 7, 5)
+    def first_come(maps, ids, key):
+        sorted_maps.append(len(maps))
+        return torch.arange(35).reshape(1, 7, 5).expand(len(maps), 7, 5)
 
     orders = {"backwards": Reversed(first_come), "forwards": first_come, **_both()}
-    ranks = rank(orders, scores, IDS, KEY)
+    ranks = rank(orders, maps, IDS, KEY)
     assert sorted_maps == [6]
     assert list(ranks) == list(orders)
     assert ranks["forwards"][0, 0, 1] == 1
     assert ranks["backwards"][0, 0, 1] == 33
     for name, order in _both().items():
-        assert torch.equal(ranks[name], order(scores, IDS, KEY))
+        assert torch.equal(ranks[name], order(maps, IDS, KEY))
 
 
 def _both():
-    return {name: PARTS["orders"][name].make() for name in ("lerf", "morf")}
+    return {name: REGISTRY["orders"][name].make() for name in ("lerf", "morf")}

@@ -1,24 +1,24 @@
-"""Attribution methods: what is said to matter. Each explains `batch.labels` and returns scores `(n, h, w)`."""
+"""Attribution methods: what is said to matter. Each explains `batch.labels` and returns maps `(n, h, w)`."""
 
 from typing import Any
 
 from roadworthy.attributions.bridges.captum import Captum
-from roadworthy.attributions.controls import Blurred, Centre, Edges, Inverted, Random
+from roadworthy.attributions.controls import Blurred, Center, Edges, Inverted, Random
 from roadworthy.attributions.ensembles import smoothgrad, smoothgrad_squared, vargrad
 from roadworthy.attributions.gradients import Gradient, GuidedBackprop, InputXGradient, IntegratedGradients
-from roadworthy.attributions.maps import Maps
+from roadworthy.attributions.maps import PrecomputedMaps
 
 __all__ = [
     "Blurred",
     "Captum",
-    "Centre",
+    "Center",
     "Edges",
     "Gradient",
     "GuidedBackprop",
     "InputXGradient",
     "IntegratedGradients",
     "Inverted",
-    "Maps",
+    "PrecomputedMaps",
     "Random",
     "paper_methods",
     "smoothgrad",

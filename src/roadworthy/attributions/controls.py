@@ -13,7 +13,7 @@ from scipy.ndimage import correlate1d, gaussian_filter
 
 from roadworthy.core.errors import RangeError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Attribution, Batch, Model, Scores
+from roadworthy.core.types import Attribution, Batch, Maps, Model
 
 
 @final
@@ -21,7 +21,7 @@ from roadworthy.core.types import Attribution, Batch, Model, Scores
 class Random:
     """Uniform noise, keyed per image."""
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return key.fold("random").uniform(batch.ids, tuple(batch.images.shape[-2:]))
 
 
@@ -30,7 +30,7 @@ class Random:
 class Edges:
     """Sobel gradient magnitude, summed over channels: where the image is busy."""
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         images = batch.images.cpu().numpy()
         return torch.from_numpy(np.hypot(_slope(images, 2, 3), _slope(images, 3, 2)).sum(axis=1))
 
@@ -43,13 +43,13 @@ def _slope(images: NDArray[np.float32], along: int, across: int) -> NDArray[np.f
 
 @final
 @dataclass(frozen=True)
-class Centre:
-    """A Gaussian bump in the middle of the image: photographers centre their objects."""
+class Center:
+    """A Gaussian bump in the middle of the image: photographers center their objects."""
 
     width: float = 0.25
     """standard deviation as a share of the image's side"""
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         height, width = batch.images.shape[-2:]
         down, right = (((torch.arange(size) + 0.5) / size - 0.5) / self.width for size in (height, width))
         bump = torch.exp(-(down[:, None] ** 2 + right[None, :] ** 2) / 2)
@@ -59,7 +59,7 @@ class Centre:
 @final
 @dataclass(frozen=True)
 class Blurred:
-    """A blurred copy of another method's scores: no new information, so it should not win (arXiv 2304.13836)."""
+    """A blurred copy of another method's maps: no new information, so it should not win (arXiv 2304.13836)."""
 
     source: Attribution
     sigma: float = 2.0
@@ -69,15 +69,15 @@ class Blurred:
         if self.sigma <= 0:
             raise RangeError(f"Blurred(sigma={self.sigma}): the width of the blur is a number of pixels above 0")
 
-    def finish(self, computed: Any, batch: Batch) -> Scores:
+    def finish(self, computed: Any, batch: Batch) -> Maps:
         return blurred(computed, self.sigma)
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return self.finish(self.source(model, batch, key), batch)
 
 
-def blurred(scores: Scores, sigma: float = Blurred.sigma) -> Scores:
-    return torch.from_numpy(gaussian_filter(scores.cpu().numpy(), sigma, axes=(1, 2), mode="nearest"))
+def blurred(maps: Maps, sigma: float = Blurred.sigma) -> Maps:
+    return torch.from_numpy(gaussian_filter(maps.cpu().numpy(), sigma, axes=(1, 2), mode="nearest"))
 
 
 @final
@@ -87,9 +87,9 @@ class Inverted:
 
     source: Attribution
 
-    def finish(self, computed: Any, batch: Batch) -> Scores:
-        inverted: Scores = -computed
+    def finish(self, computed: Any, batch: Batch) -> Maps:
+        inverted: Maps = -computed
         return inverted
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return self.finish(self.source(model, batch, key), batch)

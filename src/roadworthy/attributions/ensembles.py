@@ -14,7 +14,7 @@ from roadworthy.attributions.gradients import GradientBased
 from roadworthy.attributions.maps import Reduce, reduced
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Model, Scores
+from roadworthy.core.types import Batch, Maps, Model
 
 
 class Moments(NamedTuple):
@@ -27,7 +27,7 @@ class Moments(NamedTuple):
 @final
 @dataclass(frozen=True)
 class NoisySamples:
-    """The maps of `base` on `samples` copies of each image with Gaussian noise of `sigma`, in normalised space."""
+    """The maps of `base` on `samples` copies of each image with Gaussian noise of `sigma`, in normalized space."""
 
     base: GradientBased
     samples: int
@@ -43,7 +43,7 @@ class NoisySamples:
             raise RangeError(f"samples={self.samples}, sigma={self.sigma}: give at least 1 sample and a sigma >= 0")
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Moments:
-        inputs = model.normalise(batch.images)
+        inputs = model.normalize(batch.images)
         total, squares = torch.zeros_like(inputs), torch.zeros_like(inputs)
         for sample in range(self.samples):
             noise = key.fold("sample", sample).normal(batch.ids, tuple(inputs.shape[1:])).to(inputs.device)
@@ -62,10 +62,10 @@ class Ensemble:
     statistic: Callable[[Moments], Tensor]
     reduce: Reduce = "sum"
 
-    def finish(self, computed: Moments, batch: Batch) -> Scores:
+    def finish(self, computed: Moments, batch: Batch) -> Maps:
         return reduced(self.statistic(computed), self.reduce)
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return self.finish(self.source(model, batch, key), batch)
 
 

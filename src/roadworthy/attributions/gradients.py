@@ -1,4 +1,4 @@
-"""Attributions from gradients, on the network's normalised input: gradient, input × gradient, IG, Guided Backprop.
+"""Attributions from gradients, on the network's normalized input: gradient, input × gradient, IG, Guided Backprop.
 
 Each is written on one function, `class_gradient`, as `maps(network, inputs, targets) -> (n, c, h, w)`; ensembles call
 that on noisy inputs. Captum's versions agree with them (a test says so); these need no hooks and no copies.
@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from roadworthy.attributions.maps import Reduce, reduced
-from roadworthy.core.errors import ModelError, NotGuided, RangeError
+from roadworthy.core.errors import ModelError, NotGuidedWarning, RangeError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Labels, Model, Scores
+from roadworthy.core.types import Batch, Labels, Maps, Model
 
 
 class GradientBased(Protocol):
-    """An attribution that can also explain inputs in normalised space: what ensembles are made of."""
+    """An attribution that can also explain inputs in normalized space: what ensembles are made of."""
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor: ...
 
@@ -37,28 +37,28 @@ class Gradient:
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
         return class_gradient(network, inputs, targets)
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return _explained(self, model, batch)
 
 
 @final
 @dataclass(frozen=True)
 class InputXGradient:
-    """Normalised input times gradient."""
+    """Normalized input times gradient."""
 
     reduce: Reduce = "sum"
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
         return inputs * class_gradient(network, inputs, targets)
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return _explained(self, model, batch)
 
 
 @final
 @dataclass(frozen=True)
 class IntegratedGradients:
-    """Integrated Gradients (Sundararajan 2017) from a zero baseline in normalised space, by Gauss-Legendre steps."""
+    """Integrated Gradients (Sundararajan 2017) from a zero baseline in normalized space, by Gauss-Legendre steps."""
 
     steps: int = 50
     reduce: Reduce = "sum"
@@ -73,7 +73,7 @@ class IntegratedGradients:
             total += weight * class_gradient(network, position * inputs, targets)
         return inputs * total
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return _explained(self, model, batch)
 
 
@@ -91,7 +91,7 @@ class GuidedBackprop:
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
         return class_gradient(network, inputs, targets, guided=True)
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return _explained(self, model, batch)
 
 
@@ -110,8 +110,8 @@ def class_gradient(network: nn.Module, inputs: Tensor, targets: Labels, guided: 
     return gradient
 
 
-def _explained(method: Any, model: Model, batch: Batch) -> Scores:
-    return reduced(method.maps(model.network, model.normalise(batch.images), batch.labels), method.reduce)
+def _explained(method: Any, model: Model, batch: Batch) -> Maps:
+    return reduced(method.maps(model.network, model.normalize(batch.images), batch.labels), method.reduce)
 
 
 @lru_cache
@@ -141,7 +141,7 @@ def _guide(root: Node | None) -> list[Any]:
     if others:
         warnings.warn(
             f"Guided Backprop guides the {len(relus)} ReLUs only; through {', '.join(others)} it is the plain gradient",
-            NotGuided,
+            NotGuidedWarning,
             stacklevel=2,
         )
     return [relu.register_hook(_only_positive) for relu in relus]

@@ -1,4 +1,4 @@
-"""From whatever a method returns to scores `(n, h, w)`: channels reduced by a named rule, small maps enlarged openly.
+"""From whatever a method returns to maps `(n, h, w)`: channels reduced by a named rule, small maps enlarged openly.
 
 >>> maps = torch.tensor([[[[1.0]], [[-3.0]]]])
 >>> [reduced(maps, rule).item() for rule in ("sum", "abs_sum", "max_abs")]
@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from roadworthy.core.errors import DataError, InputError, ShapeError, UpsampledMaps
+from roadworthy.core.errors import DataError, InputError, ShapeError, UpsampledMapsWarning
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Ids, Images, Model, Scores
+from roadworthy.core.types import Batch, Ids, Images, Maps, Model
 
 Reduce = Literal["sum", "abs_sum", "max_abs"]
 
@@ -31,48 +31,46 @@ _RULES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def reduced(maps: Tensor, rule: Reduce) -> Scores:
-    """Channels `(n, c, h, w)` to scores: `sum` (signed) is the paper's."""
+def reduced(maps: Tensor, rule: Reduce) -> Maps:
+    """Channels `(n, c, h, w)` to maps: `sum` (signed) is the paper's."""
     if rule not in _RULES:
         raise InputError(f"reduce={rule!r}: choose one of {', '.join(_RULES)}")
     return _RULES[rule](maps)
 
 
-def as_scores(name: str, maps: Any, ids: Ids, images: Images, reduce: Reduce = "sum") -> Scores:
+def as_maps(name: str, maps: Any, ids: Ids, images: Images, reduce: Reduce = "sum") -> Maps:
     """Check the maps that `name` gave for these images, and bring them to one finite score per pixel, on the CPU."""
     if not isinstance(maps, Tensor | np.ndarray):
-        raise ShapeError(
-            f"{name} returned a {type(maps).__name__}: return a tensor of scores, one per pixel, (n, h, w)"
-        )
+        raise ShapeError(f"{name} returned a {type(maps).__name__}: return a tensor of maps, one per pixel, (n, h, w)")
     maps = torch.as_tensor(maps).detach().cpu()
     if maps.ndim not in (3, 4) or len(maps) != len(images) or maps.shape[1:-2] not in ((), (1,), images.shape[1:2]):
         raise ShapeError(
             f"{name}: maps {tuple(maps.shape)} do not fit images {tuple(images.shape)}: "
             "give one map per image, (n, h, w) or (n, c, h, w)"
         )
-    scores = maps if maps.ndim == 3 else reduced(maps, reduce)
-    broken = torch.isnan(scores.flatten(1)).any(dim=1)
+    maps = maps if maps.ndim == 3 else reduced(maps, reduce)
+    broken = torch.isnan(maps.flatten(1)).any(dim=1)
     if broken.any():
         raise InputError(f"{name}: NaN in the maps of images {_some(ids[broken])}: remove or repair them")
-    return _enlarged(name, scores.float(), images)
+    return _enlarged(name, maps.float(), images)
 
 
-def _enlarged(name: str, scores: Scores, images: Images) -> Scores:
-    """Maps of a coarser grid (CAMs) grow to the images' size by bilinear interpolation, with a warning."""
+def _enlarged(name: str, maps: Maps, images: Images) -> Maps:
+    """PrecomputedMaps of a coarser grid (CAMs) grow to the images' size by bilinear interpolation, with a warning."""
     size = images.shape[-2:]
-    if scores.shape[-2:] == size:
-        return scores
-    if not (scores.shape[-2] <= size[0] and scores.shape[-1] <= size[1]):
+    if maps.shape[-2:] == size:
+        return maps
+    if not (maps.shape[-2] <= size[0] and maps.shape[-1] <= size[1]):
         raise ShapeError(
-            f"{name}: maps of {scores.shape[-2]}×{scores.shape[-1]} pixels do not fit images of {size[0]}×{size[1]}: "
+            f"{name}: maps of {maps.shape[-2]}×{maps.shape[-1]} pixels do not fit images of {size[0]}×{size[1]}: "
             "one score per pixel; reduce channels with reduce='sum', resize maps to the images"
         )
     warnings.warn(
-        f"{name}: maps of {scores.shape[-2]}×{scores.shape[-1]} were enlarged to {size[0]}×{size[1]} (bilinear)",
-        UpsampledMaps,
+        f"{name}: maps of {maps.shape[-2]}×{maps.shape[-1]} were enlarged to {size[0]}×{size[1]} (bilinear)",
+        UpsampledMapsWarning,
         stacklevel=2,
     )
-    return interpolate(scores[:, None], size=tuple(size), mode="bilinear", align_corners=False)[:, 0]
+    return interpolate(maps[:, None], size=tuple(size), mode="bilinear", align_corners=False)[:, 0]
 
 
 def _some(ids: Ids, most: int = 5) -> str:
@@ -82,7 +80,7 @@ def _some(ids: Ids, most: int = 5) -> str:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Maps:
+class PrecomputedMaps:
     """Ready maps, one per image: `(n, h, w)` or `(n, c, h, w)`, in the order of the images, or found by `ids`."""
 
     maps: Any
@@ -111,7 +109,7 @@ class Maps:
         order = torch.argsort(self.ids)
         return torch.as_tensor(self.maps[order[torch.searchsorted(self.ids[order], ids)].numpy()])
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         maps = self.rows(batch.ids)
         return maps if maps.ndim == 3 else reduced(maps, self.reduce)
 

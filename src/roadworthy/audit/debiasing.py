@@ -31,7 +31,19 @@ GEOMETRY_COLUMNS = (
     "images",
 )
 LEAD_COLUMNS = [
-    *("judge", "order", "method", "rival", "lead", "geometry", "gamma", "rival_gamma", "defined", "fractions", "text")
+    *(
+        "evaluator",
+        "order",
+        "method",
+        "rival",
+        "lead",
+        "geometry",
+        "gamma",
+        "rival_gamma",
+        "defined",
+        "fractions",
+        "text",
+    )
 ]
 _PLACE = ["method", "order", "fraction"]
 
@@ -46,13 +58,13 @@ def gamma_table(
     """
     known = optimum or {}
     rows = []
-    for dot in geometry.refills:
-        raw, error = _ratio(dot)
-        half = float(stats.t.isf((1 - level) / 2, max(len(dot.missed) - 1, 1))) * error
-        best = known.get((dot.method, dot.order, dot.fraction), np.nan)
-        blur = float(geometry.blur[dot.method].mean())
-        where = (dot.method, dot.order, dot.fraction)
-        rows.append((*where, *clipped_gamma(raw), best, blur, raw, raw - half, raw + half, len(dot.missed)))
+    for point in geometry.refills:
+        raw, error = _ratio(point)
+        half = float(stats.t.isf((1 - level) / 2, max(len(point.missed) - 1, 1))) * error
+        best = known.get((point.method, point.order, point.fraction), np.nan)
+        blur = float(geometry.blur[point.method].mean())
+        where = (point.method, point.order, point.fraction)
+        rows.append((*where, *clipped_gamma(raw), best, blur, raw, raw - half, raw + half, len(point.missed)))
     return pd.DataFrame(rows, columns=list(GEOMETRY_COLUMNS))
 
 
@@ -66,13 +78,13 @@ def clipped_gamma(raw: float) -> tuple[float, bool]:
     return gamma, gamma != raw
 
 
-def _ratio(dot: Refill) -> tuple[float, float]:
+def _ratio(point: Refill) -> tuple[float, float]:
     """γ and its standard error over images (of a ratio of two sums, to first order)."""
-    total, count = float(dot.spread.sum()), len(dot.spread)
+    total, count = float(point.spread.sum()), len(point.spread)
     if total == 0:
-        raise InputError(f"{dot.method}: the removed pixels are the same in every image of a class; γ has no meaning")
-    raw = float(dot.missed.sum()) / total
-    rest = dot.missed - raw * dot.spread
+        raise InputError(f"{point.method}: the removed pixels are the same in every image of a class; γ has no meaning")
+    raw = float(point.missed.sum()) / total
+    rest = point.missed - raw * point.spread
     return raw, float(np.sqrt(count / max(count - 1, 1) * np.square(rest).sum()) / total)
 
 
@@ -80,7 +92,7 @@ def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.
     """The points of `curves` (of one imputer, the linear one) that have a γ, with `gamma` and `debiased`, Acc'.
 
     Acc' below `chance` or above 1 is undefined (NaN): there the model of a proportional loss does not hold. `applies`
-    marks the judge that the debiasing is made for, one that is retrained on the filled images.
+    marks the evaluator that the debiasing is made for, one that is retrained on the filled images.
     """
     if not 0 <= chance < 1:
         raise RangeError(f"chance={chance}: give the accuracy of a blind guess, such as 1/classes")
@@ -88,14 +100,14 @@ def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.
         raise InputError(
             f"γ is that of one linear fill, the curves have {curves['imputer'].nunique()} imputers: pick one"
         )
-    setting = ["method", "order", "judge"]
+    setting = ["method", "order", "evaluator"]
     whole = curves.loc[curves["fraction"] == 0, [*setting, "accuracy"]].rename(columns={"accuracy": "whole"})
     points = curves[curves["fraction"] > 0].merge(whole, on=setting)
     points = points.merge(geometry[[*_PLACE, "gamma", "clipped"]], on=_PLACE)
     value = points["whole"] - (points["whole"] - points["accuracy"]) / points["gamma"]
     # Rounding must not decide about an accuracy that is chance, or 1, exactly.
     points["debiased"] = value.where((value > chance - 1e-9) & (value < 1 + 1e-9))
-    points["applies"] = points["judge"] == "retrained"
+    points["applies"] = points["evaluator"] == "retrain"
     columns = [*setting, "imputer", "fraction", "whole", "accuracy", "gamma", "clipped", "debiased", "applies"]
     return points[columns].reset_index(drop=True)
 
@@ -108,20 +120,20 @@ def linear_leads(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) ->
 
 
 def leads(points: pd.DataFrame) -> pd.DataFrame:
-    """Per order and judge, every method against the next behind it: how much of its lead is geometry, in words too.
+    """Per order and evaluator, every method against the next behind it: how much of its lead is geometry, in words too.
 
     `points` are those of `debiased`. A drop is γ times a debiased drop, drop = γ·d, so the difference of two is split
     exactly: (γa − γb)·(da + db)/2 is geometry, (da − db)·(γa + γb)/2 is not. Means over the fractions at which both
     debiased accuracies are defined; more drop leads in MoRF, less in LeRF.
     """
     rows = []
-    for (judge, order), block in points.groupby(["judge", "order"], sort=False):
+    for (evaluator, order), block in points.groupby(["evaluator", "order"], sort=False):
         sign = 1 if order == "morf" else -1
         drops = (block["whole"] - block["accuracy"]).groupby(block["method"], sort=False).mean()
         ranked = (sign * drops).sort_values(ascending=False, kind="stable").index
         by_method = {name: part.set_index("fraction") for name, part in block.groupby("method")}
         for method, rival in pairwise(ranked):
-            rows.append((judge, order, method, rival, *_split(by_method[method], by_method[rival], sign)))
+            rows.append((evaluator, order, method, rival, *_split(by_method[method], by_method[rival], sign)))
     table = pd.DataFrame(rows, columns=LEAD_COLUMNS[:-1])
     table["text"] = [_sentence(row) for _, row in table.iterrows()]
     return table

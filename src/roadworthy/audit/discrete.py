@@ -72,7 +72,7 @@ def _hidden(image: Image, mask: Mask) -> Image:
 
 
 def reserved(image: Image, mask: Mask) -> dict[Image, float]:
-    """Invertible imputation: removed pixels show a value of their own, as a fixed colour nearly does."""
+    """Invertible imputation: removed pixels show a value of their own, as a fixed color nearly does."""
     return {image: 1.0}
 
 

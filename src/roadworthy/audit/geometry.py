@@ -1,11 +1,11 @@
 """Geometry: how much of what a method removes does the linear fill bring back, whatever the pixels mean?
 
-A scattered pixel is restored from its neighbours, a blob is lost: so blobs are favoured in MoRF and scatter in LeRF,
+A scattered pixel is restored from its neighbors, a blob is lost: so blobs are favored in MoRF and scatter in LeRF,
 though neither says what a model uses (PAPER 7). Measured here, image by image, in one pass over the data:
 
 γ = Σ(x − fill)² ÷ Σ(x − mean)² over removed pixels and channels, with the noise of the fill off.
 
-Every image is centred by the mean image of its class, before it is filled: what tells the classes apart is not counted
+Every image is centered by the mean image of its class, before it is filled: what tells the classes apart is not counted
 as geometry. (The fill is linear, so that filling before centring gives the same.)
 """
 
@@ -21,7 +21,7 @@ from torch import Tensor
 from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.masks import checked_fractions, removed_at
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Dataset, Images, Labels, Order, Ranks, Removed, Scores
+from roadworthy.core.types import Batch, Dataset, Images, Labels, Maps, Order, Ranks, Removed
 from roadworthy.evaluation.orders import rank
 from roadworthy.evaluation.sweep import fill
 from roadworthy.imputers import NoisyLinear
@@ -54,7 +54,7 @@ class Geometry:
 
 
 def class_means(batches: Iterable[Batch]) -> dict[int, Tensor]:
-    """The mean image of each class, streamed; unlabelled images are a class of their own."""
+    """The mean image of each class, streamed; unlabeled images are a class of their own."""
     totals: dict[int, Tensor] = {}
     counts: dict[int, int] = {}
     for batch in batches:
@@ -70,7 +70,7 @@ def class_means(batches: Iterable[Batch]) -> dict[int, Tensor]:
 def geometry_of(
     data: Dataset,
     labels: Labels,
-    maps: Mapping[str, Callable[[], Scores]],
+    loaders: Mapping[str, Callable[[], Maps]],
     orders: Mapping[str, Order],
     fractions: Sequence[float],
     key: Key,
@@ -90,15 +90,15 @@ def geometry_of(
             yield rows, replace(batch, labels=labels[rows])
             start = rows.stop
 
-    def scored() -> Iterator[tuple[Batch, dict[str, Scores]]]:
-        for method, load in maps.items():
-            scores = load()
-            if not len(scores) == len(labels) == len(data):
+    def scored() -> Iterator[tuple[Batch, dict[str, Maps]]]:
+        for method, load in loaders.items():
+            maps = load()
+            if not len(maps) == len(labels) == len(data):
                 raise ShapeError(
-                    f"{method}: {len(scores)} maps and {len(labels)} labels for {len(data)} images: give one per image"
+                    f"{method}: {len(maps)} maps and {len(labels)} labels for {len(data)} images: give one per image"
                 )
             for rows, batch in batches():
-                yield batch, {method: scores[rows]}
+                yield batch, {method: maps[rows]}
                 advance(len(batch))
 
     means = class_means(batch for _, batch in batches())
@@ -106,14 +106,14 @@ def geometry_of(
 
 
 def measure_geometry(
-    scored: Iterable[tuple[Batch, Mapping[str, Scores]]],
+    scored: Iterable[tuple[Batch, Mapping[str, Maps]]],
     means: Means,
     orders: Mapping[str, Order],
     fractions: Sequence[float],
     key: Key,
     imputer: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
 ) -> Geometry:
-    """Stream batches with the scores of every method; ties are broken by `key`, as when the same maps are judged.
+    """Stream batches with the maps of every method; ties are broken by `key`, as when the same maps are evaluated.
 
     `means` are the `class_means` of the same images. Fraction 0 removes nothing and is left out.
     """
@@ -121,35 +121,35 @@ def measure_geometry(
     shares = [fraction for fraction in checked_fractions(fractions) if fraction > 0]
     lost: dict[tuple[str, str, float], list[Array]] = {}
     blur: dict[str, list[Array]] = {}
-    for batch, maps in scored:
-        centred = replace(batch, images=batch.images - torch.stack([means[label] for label in batch.labels.tolist()]))
-        for method, scores in maps.items():
-            ranked = rank(orders, scores, batch.ids, key)
+    for batch, by_method in scored:
+        centered = replace(batch, images=batch.images - torch.stack([means[label] for label in batch.labels.tolist()]))
+        for method, maps in by_method.items():
+            ranked = rank(orders, maps, batch.ids, key)
             blur.setdefault(method, []).append(blurriness(next(iter(ranked.values()))))
             for name, ranks in ranked.items():
-                for fraction, filled in zip(shares, fill(quiet, centred, ranks, shares, key), strict=True):
-                    pair = _squares(centred.images, filled, removed_at(ranks, fraction))
+                for fraction, filled in zip(shares, fill(quiet, centered, ranks, shares, key), strict=True):
+                    pair = _squares(centered.images, filled, removed_at(ranks, fraction))
                     lost.setdefault((method, name, fraction), []).append(pair)
     if not lost:
         raise InputError("geometry: there is nothing to measure; give images, methods and a fraction above 0")
     return Geometry(
-        tuple(Refill(*dot, *np.concatenate(pairs, axis=1)) for dot, pairs in lost.items()),
+        tuple(Refill(*point, *np.concatenate(pairs, axis=1)) for point, pairs in lost.items()),
         {method: np.concatenate(values) for method, values in blur.items()},
     )
 
 
-def _squares(centred: Images, filled: Images, removed: Removed) -> Array:
+def _squares(centered: Images, filled: Images, removed: Removed) -> Array:
     """`(2, n)`: what the fill misses and what there was, per image."""
     gone = removed[:, None]
     return np.stack(
-        [(part.double().square() * gone).sum(dim=(1, 2, 3)).numpy() for part in (centred - filled, centred)]
+        [(part.double().square() * gone).sum(dim=(1, 2, 3)).numpy() for part in (centered - filled, centered)]
     )
 
 
 def blurriness(ranks: Ranks) -> Array:
-    """Per image, the correlation of the ranks of direct neighbours (Moran's I): 0 for scatter, near 1 for a smooth map.
+    """Per image, the correlation of the ranks of direct neighbors (Moran's I): 0 for scatter, near 1 for a smooth map.
 
-    Ranks, so that no rescaling of the scores changes it; most or least relevant first are alike. A checkerboard of
+    Ranks, so that no rescaling of the maps changes it; most or least relevant first are alike. A checkerboard of
     relevant and irrelevant pixels goes below 0, a constant map, whose ties are broken at random, is scatter.
 
     >>> ramp = torch.arange(16).reshape(1, 4, 4)

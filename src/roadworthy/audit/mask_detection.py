@@ -39,7 +39,7 @@ Size = tuple[int, int]
 def predictor(channels: int) -> nn.Sequential:
     """Images `(n, c, h, w)` in [0, 1] ► a logit per pixel `(n, 1, h, w)`, above 0 for filled."""
     spread = nn.BatchNorm2d(channels)
-    nn.init.constant_(spread.weight, 4.0)  # to tell one colour from its neighbours takes steep slopes
+    nn.init.constant_(spread.weight, 4.0)  # to tell one color from its neighbors takes steep slopes
     return nn.Sequential(
         spread,
         nn.Conv2d(channels, WIDTH, 3, padding=1),
@@ -99,7 +99,7 @@ def recover(network: nn.Module, imputer: Imputer, batch: Batch, removed: Removed
 
 
 def fills_constantly(imputer: Imputer, batch: Batch, key: Key, images: int = 8) -> bool:
-    """Whether each image gets one colour in all its holes: seen on a few images, half removed."""
+    """Whether each image gets one color in all its holes: seen on a few images, half removed."""
     few = batch[:images]
     removed = random_removal(few, "scatter", 0.5, key)
     filled = imputer(few, removed, key)
@@ -107,11 +107,11 @@ def fills_constantly(imputer: Imputer, batch: Batch, key: Key, images: int = 8) 
 
 
 def _trivial(filled: Images, removed: Removed) -> Removed:
-    """A pixel that has the colour of the fill is told filled; the colour is known to whoever knows the imputer."""
+    """A pixel that has the color of the fill is told filled; the color is known to whoever knows the imputer."""
     flat, gone = filled.flatten(2), removed.flatten(1)
-    place = gone.long().argmax(dim=1)  # any filled pixel shows the colour
-    colour = flat.gather(2, place[:, None, None].expand(-1, flat.shape[1], 1))
-    return (flat == colour).all(dim=1).reshape(removed.shape)
+    place = gone.long().argmax(dim=1)  # any filled pixel shows the color
+    color = flat.gather(2, place[:, None, None].expand(-1, flat.shape[1], 1))
+    return (flat == color).all(dim=1).reshape(removed.shape)
 
 
 def _wrong(told: Removed, removed: Removed) -> NDArray[np.float64]:

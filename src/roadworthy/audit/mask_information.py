@@ -1,7 +1,7 @@
 """Mask information (paper, 4): how well the class can be told from which pixels are gone, and from nothing else.
 
-A small network reads the binary masks alone. Every image is judged once, by a network that did not learn from it
-(cross-fitting), so the answer is a Verdict like any other; accuracy, interval and bits belong to floor 3.
+A small network reads the binary masks alone. Every image is evaluated once, by a network that did not learn from it
+(cross-fitting), so the answer is a Predictions like any other; accuracy, interval and bits belong to floor 3.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from roadworthy.core.errors import InputError
 from roadworthy.core.random import Key
-from roadworthy.core.results import Verdict
+from roadworthy.core.results import Predictions
 from roadworthy.core.types import Ids, Labels, Removed
 from roadworthy.models import mask_cnn, resnet18
 from roadworthy.training.loop import EpochRecord, Recipe, fit, shuffled
@@ -42,7 +42,7 @@ READERS: Mapping[str, Reader] = {
     # The paper's: a ResNet-18, trained as its classifiers are.
     "resnet18": Reader(
         partial(resnet18, stem="imagenet", channels=1),
-        Recipe(epochs=40, batch_size=32, lr=0.01, optimiser="sgd", schedule="step", milestones=(25,)),
+        Recipe(epochs=40, batch_size=32, lr=0.01, optimizer="sgd", schedule="step", milestones=(25,)),
         224,
     ),
 }
@@ -55,7 +55,7 @@ def read_masks(
     key: Key,
     reader: Reader,
     on_epoch: Callable[[EpochRecord], object] | None = None,
-) -> Verdict:
+) -> Predictions:
     """What a classifier of the masks alone says of each image, learned from the other folds.
 
     The epoch is chosen on a validation split of what is learned from. A mask and its complement say the same: inputs
@@ -72,7 +72,7 @@ def read_masks(
             own = key.fold("fold", fold)
             network = _trained(inputs[learned], targets[learned], len(classes), reader, own, on_epoch)
             probabilities[held] = _told(network, inputs[held])
-    return Verdict(
+    return Predictions(
         ids=ids.numpy().astype(np.int64),
         labels=labels.numpy().astype(np.int64),
         predicted=classes[probabilities.argmax(dim=1)].numpy().astype(np.int64),
@@ -128,7 +128,7 @@ def _trained(
         network = reader.make(classes)
     learned, held = split(len(inputs), reader.recipe, key)
     if len(learned) % reader.recipe.batch_size == 1 < len(learned):
-        learned = learned[1:]  # a last batch of one mask has no variance to be normalised by
+        learned = learned[1:]  # a last batch of one mask has no variance to be normalized by
 
     def measure() -> float:
         return float((_told(network, inputs[held]).argmax(dim=1) == targets[held]).float().mean())

@@ -1,4 +1,4 @@
-"""The leakage audit's tables: what the masks tell of the class, whether the fill shows the mask, and the verdict.
+"""The leakage audit's tables: what the masks tell of the class, whether the fill shows the mask, and the conclusion.
 
 A score can be trusted as far as the hole itself says nothing. What the masks tell (bits) only leaks as far as the fill
 shows the mask (recoverability): the leak is the one times the other.
@@ -13,7 +13,7 @@ import pandas as pd
 from roadworthy.audit.debiasing import GEOMETRY_COLUMNS, gamma_table
 from roadworthy.audit.geometry import Geometry
 from roadworthy.audit.information import bits_at_least, bits_if_optimal, chance, entropy
-from roadworthy.core.results import Recovered, Verdict
+from roadworthy.core.results import Predictions, Recovered
 from roadworthy.statistics.intervals import bounded_interval, share_interval
 
 LITTLE, MUCH = 0.01, 0.05
@@ -26,7 +26,7 @@ MASK_COLUMNS = [
     "bits_if_optimal", "images", "class_bits", "note",
 ]  # fmt: skip
 RECOVERY_COLUMNS = ["imputer", "masks", "fraction", "error", "auc", "low", "high", "guess", "order", "inverse", "note"]
-VERDICT_COLUMNS = ["method", "order", "imputer", "verdict", "why", "leak"]
+CONCLUSION_COLUMNS = ["method", "order", "imputer", "conclusion", "why", "leak"]
 
 
 class Hole(NamedTuple):
@@ -39,7 +39,7 @@ class Hole(NamedTuple):
 
 
 def audit_tables(
-    read: Mapping[tuple[str, float], Verdict],
+    read: Mapping[tuple[str, float], Predictions],
     recovered: Mapping[Hole, Recovered],
     shapes: Sequence[Geometry],
     orders: Sequence[str],
@@ -48,8 +48,8 @@ def audit_tables(
     """Every table of the audit by its name."""
     masks, recovery = mask_table(read, orders, fractions), recovery_table(recovered)
     gammas = pd.concat([gamma_table(one) for one in shapes]) if shapes else pd.DataFrame(columns=list(GEOMETRY_COLUMNS))
-    verdicts = verdict_table(masks, recovery)
-    return {"masks": masks, "recovery": recovery, "geometry": gammas.reset_index(drop=True), "verdicts": verdicts}
+    conclusions = conclusion_table(masks, recovery)
+    return {"masks": masks, "recovery": recovery, "geometry": gammas.reset_index(drop=True), "conclusions": conclusions}
 
 
 def most_relevant_share(order: str, fraction: float) -> float:
@@ -62,7 +62,7 @@ def most_relevant_share(order: str, fraction: float) -> float:
 
 
 def mask_table(
-    read: Mapping[tuple[str, float], Verdict], orders: Sequence[str], fractions: Sequence[float]
+    read: Mapping[tuple[str, float], Predictions], orders: Sequence[str], fractions: Sequence[float]
 ) -> pd.DataFrame:
     """method, order, fraction: whose masks · accuracy, low, high: of a classifier of the masks alone, held out ·
     chance: the share of the commonest class · bits, bits_low, bits_high: of the class that this proves the masks to
@@ -81,15 +81,15 @@ def mask_table(
     return pd.DataFrame(rows, columns=MASK_COLUMNS)
 
 
-def _mask_row(verdict: Verdict) -> tuple[float | int | str, ...]:
-    shares = np.unique(verdict.labels, return_counts=True)[1] / len(verdict)
-    hits = verdict.correct.astype(np.float64)[None]
+def _mask_row(conclusion: Predictions) -> tuple[float | int | str, ...]:
+    shares = np.unique(conclusion.labels, return_counts=True)[1] / len(conclusion)
+    hits = conclusion.correct.astype(np.float64)[None]
     accuracy, (low, high) = float(hits.mean()), share_interval(hits)
-    same = len(np.unique(verdict.predicted)) == 1
+    same = len(np.unique(conclusion.predicted)) == 1
     return (
         *(accuracy, low, high, chance(shares)),
         *(bits_at_least(value, shares) for value in (accuracy, low, high)),
-        *(bits_if_optimal(accuracy, shares), len(verdict), entropy(shares)),
+        *(bits_if_optimal(accuracy, shares), len(conclusion), entropy(shares)),
         "every mask got the same answer: they are all equal, or tell nothing" if same else "",
     )
 
@@ -97,8 +97,8 @@ def _mask_row(verdict: Verdict) -> tuple[float | int | str, ...]:
 def recovery_table(recovered: Mapping[Hole, Recovered]) -> pd.DataFrame:
     """imputer, masks, fraction, order: which holes · error, low, high: share of the pixels told wrongly, with its
     interval over images · auc: how often a filled pixel looks more filled than a kept one · guess: the error of the
-    best constant answer, the "cannot be told" line · inverse: the error of who calls every pixel of the fill's colour
-    filled, NaN where the fill has no one colour · note: where neither is better than that constant answer.
+    best constant answer, the "cannot be told" line · inverse: the error of who calls every pixel of the fill's color
+    filled, NaN where the fill has no one color · note: where neither is better than that constant answer.
     """
     rows = [
         (
@@ -115,8 +115,8 @@ def recovery_table(recovered: Mapping[Hole, Recovered]) -> pd.DataFrame:
     return table
 
 
-def verdict_table(masks: pd.DataFrame, recovery: pd.DataFrame) -> pd.DataFrame:
-    """method, order, imputer: of which score · verdict: "leak-free", "leaks a little" or "leaks" · why: in words ·
+def conclusion_table(masks: pd.DataFrame, recovery: pd.DataFrame) -> pd.DataFrame:
+    """method, order, imputer: of which score · conclusion: "leak-free", "leaks a little" or "leaks" · why: in words ·
     leak: the share of the class's entropy that comes through the hole, at the worst fraction.
     """
     both = recovery.rename(columns={"masks": "method"})[
@@ -124,25 +124,25 @@ def verdict_table(masks: pd.DataFrame, recovery: pd.DataFrame) -> pd.DataFrame:
     ]
     met = masks.merge(both, on=["method", "order", "fraction"], how="inner", sort=False)
     rows = [
-        (*setting, *_verdict(block.to_dict("records")))
+        (*setting, *_conclusion(block.to_dict("records")))
         for setting, block in met.groupby(["method", "order", "imputer"], sort=False)
     ]
-    return pd.DataFrame(rows, columns=VERDICT_COLUMNS)
+    return pd.DataFrame(rows, columns=CONCLUSION_COLUMNS)
 
 
-def _verdict(rows: Sequence[Mapping[Any, Any]]) -> tuple[str, str, float]:
+def _conclusion(rows: Sequence[Mapping[Any, Any]]) -> tuple[str, str, float]:
     worst = max(rows, key=lambda row: (leak(row), row["accuracy"]))
     value = leak(worst)
-    verdict = "leak-free" if value < LITTLE else "leaks a little" if value < MUCH else "leaks"
+    conclusion = "leak-free" if value < LITTLE else "leaks a little" if value < MUCH else "leaks"
     reading = f"masks alone tell the class in {worst['accuracy']:.0%} [{worst['low']:.0%}, {worst['high']:.0%}]"
     place = f"at {worst['fraction']:.0%} removed {reading}, chance is {worst['chance']:.0%}"
     most = max(_largest_leak(row) for row in rows)
     doubt = f"; up to {most:.0%} of the class is not excluded: take more images" if most >= MUCH > value else ""
     if worst["low"] <= worst["chance"]:
-        return verdict, f"{place}: not clearly more{doubt}", value
+        return conclusion, f"{place}: not clearly more{doubt}", value
     shown = f"the fill shows {recoverability(worst):.0%} of the mask"
     share = f"{worst['bits']:.2f} of {worst['class_bits']:.2f} bits" if worst["class_bits"] else "nothing"
-    return verdict, f"{place}: {share}; {shown}: {value:.1%} of the class comes through{doubt}", value
+    return conclusion, f"{place}: {share}; {shown}: {value:.1%} of the class comes through{doubt}", value
 
 
 def leak(row: Mapping[Any, Any]) -> float:

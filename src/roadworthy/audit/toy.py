@@ -1,9 +1,9 @@
 """The Gaussian toy world (paper, older supplement): what does an ordering gain by its shape alone?
 
-Grey images of two classes from Gaussian processes of the same squared-exponential covariance, whose means are
+Gray images of two classes from Gaussian processes of the same squared-exponential covariance, whose means are
 sinusoids. Five orderings, the same for all images, so that no mask can tell a class: `true` (where the means differ
 most), `worst` (its inverse), and three that know nothing: `rand` (per pixel), `semi` (4 × 4 blocks), `gauss` (a bump in
-the middle). Every dot is retrained: logistic regressions on the filled images, each on images of its own.
+the middle). Every point is retrained: logistic regressions on the filled images, each on images of its own.
 
 All of it is Gaussian and linear, so γ is known exactly, and so is that of the best possible fill.
 """
@@ -65,7 +65,7 @@ class ToyWorld:
         return self.means[labels] + noise @ np.linalg.cholesky(self.covariance).T, labels
 
     def orderings(self, key: Key) -> dict[str, Array]:
-        """Scores `(size, size)`, the same for every image."""
+        """Maps `(size, size)`, the same for every image."""
         shape, blocks = (self.size, self.size), -(-self.size // 4)
         differ = np.abs(np.subtract(*self.means)).reshape(shape)
         pixels, coarse = (key.uniform([row], one)[0].numpy() for row, one in enumerate((shape, (blocks, blocks))))
@@ -108,7 +108,7 @@ def best_gamma(covariance: Array, removed: NDArray[np.bool_]) -> float:
 def logistic_regressions(images: Array, labels: Array, penalty: float = 1.0) -> tuple[Array, Array]:
     """Weights `(runs, pixels)` and offsets `(runs,)` from images `(runs, n, pixels)` and labels 0 or 1, by Newton.
 
-    They minimise Σ log-loss + penalty/2·|weights|². There are fewer images than pixels, and the weights lie in their
+    They minimize Σ log-loss + penalty/2·|weights|². There are fewer images than pixels, and the weights lie in their
     span: the steps are taken in the n coefficients of the images instead.
     """
     kernel = images @ images.transpose(0, 2, 1)
@@ -136,7 +136,7 @@ def _pairs(values: Array) -> Array:
 @dataclass(frozen=True, eq=False)
 class ToyResult:
     curves: pd.DataFrame
-    """method, order, imputer, judge, fraction, accuracy"""
+    """method, order, imputer, evaluator, fraction, accuracy"""
     geometry: pd.DataFrame
     """the table of γ, exact, with the optimum beside it"""
 
@@ -170,13 +170,13 @@ def run_toy(
         for order, ranked in _ORDERS.items():
             ranks = ranked(torch.from_numpy(scores)[None].float(), torch.zeros(1), key)
             blur = float(blurriness(ranks)[0])
-            curves.append((method, order, "linear", "retrained", 0.0, whole))
+            curves.append((method, order, "linear", "retrain", 0.0, whole))
             for fraction in fractions:
                 removed = removed_at(ranks, fraction)[0].numpy()
-                curves.append((method, order, "linear", "retrained", fraction, accuracy(fill_operator(removed))))
+                curves.append((method, order, "linear", "retrain", fraction, accuracy(fill_operator(removed))))
                 raw, best = exact_gamma(covariance, removed), best_gamma(covariance, removed)
                 geometry.append((method, order, fraction, *clipped_gamma(raw), best, blur, raw))
     return ToyResult(
-        pd.DataFrame(curves, columns=["method", "order", "imputer", "judge", "fraction", "accuracy"]),
+        pd.DataFrame(curves, columns=["method", "order", "imputer", "evaluator", "fraction", "accuracy"]),
         pd.DataFrame(geometry, columns=list(GEOMETRY_COLUMNS[:8])),
     )

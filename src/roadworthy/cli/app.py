@@ -21,7 +21,7 @@ from roadworthy.core.progress import Advance, progress_bar
 from roadworthy.datasets.download import ARCHIVES, fetch
 from roadworthy.experiments import demo
 from roadworthy.experiments.compare import compare
-from roadworthy.experiments.registry import PARTS
+from roadworthy.experiments.registry import REGISTRY
 from roadworthy.report.terminal import show
 
 console = Console()
@@ -86,7 +86,7 @@ def run_demo(
         DemoData.digits
     ),
     root: Annotated[Path, typer.Option(help="Folder with cifar-10-batches-bin/ and weights/.")] = Path("data"),
-    images: Annotated[int, typer.Option(min=2, help="How many test images to judge.")] = 500,
+    images: Annotated[int, typer.Option(min=2, help="How many test images to evaluator.")] = 500,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("roadworthy-demo.html"),
 ) -> None:
     """Rank the paper's eight methods and the controls on real images, and write a page to look at.
@@ -114,7 +114,7 @@ def show_parts() -> None:
 
     Example: `roadworthy parts`
     """
-    for family, parts in PARTS.items():
+    for family, parts in REGISTRY.items():
         console.print(f"\n[bold]{family}[/]")
         for name, part in parts.items():
             console.print(f"  {name:18} {part.summary}", markup=False, highlight=False)

@@ -52,7 +52,7 @@ def audit_plan(
 ) -> None:
     """Do the holes give the class away? Measure what the masks tell, and whether the fill shows them.
 
-    Does what is missing, maps included, into the store. Verdicts are printed; all tables are written beside the results
+    Does what is missing, maps included, into the store. PointPredictions are printed; all tables are written beside the results
     as CSV, in place of those of an audit before.
 
     Example: `roadworthy audit plans/cifar10-cpu.toml --store runs/cifar10-cpu`
@@ -88,7 +88,7 @@ def _plan_of(target: Path, store: Path | None) -> tuple[Plan, Fingerprints | Non
         return read_plan(target), None
     if store is not None:
         raise InputError(f"{target} is a folder and so is --store {store}: give a plan and its store, or a store alone")
-    notes = Store(target).provenance()
+    notes = Store(target).manifest()
     if not (target / "plan.toml").exists() or "fingerprints" not in notes:
         raise StoreError(f"{target} is no store with a plan: audit one with `roadworthy audit PLAN --store {target}`")
     return kept_plan(Store(target)), Fingerprints(**notes["fingerprints"])
@@ -112,12 +112,12 @@ def _audit_shown(
 
 
 def _show(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    titles = {"verdicts": "Verdicts", "leads": "How much of each lead is geometry?"}
+    titles = {"conclusions": "PointPredictions", "leads": "How much of each lead is geometry?"}
     for name, title in titles.items():
         rows = tables.get(name, pd.DataFrame())
         if rows.empty:
             continue
-        table = Table(title=title, title_justify="left", title_style="bold", show_header=name == "verdicts")
+        table = Table(title=title, title_justify="left", title_style="bold", show_header=name == "conclusions")
         shown = rows[["text"]] if name == "leads" else rows.drop(columns="leak")
         for column in shown.columns:
             table.add_column(str(column), no_wrap=column in ("method", "order", "imputer"))

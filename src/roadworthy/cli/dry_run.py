@@ -38,7 +38,7 @@ def _grid(plan: Plan, name: str) -> Table:
         "strategies": plan.strategies,
         "orders": plan.orders,
         "imputers": [f"{one} (to be trained)" if one in plan.trained_imputers else one for one in plan.imputers],
-        "judges": plan.judges,
+        "evaluators": plan.evaluators,
         "fractions": [f"{fraction:g}" for fraction in plan.fractions],
         "seeds": plan.seeds,
     }
@@ -61,7 +61,7 @@ def _bill(plan: Plan, work: Work, cost: Estimate) -> Table:
     spent = 0.0
     for kind, (missing, there), seconds in (
         ("maps", _maps(work), cost.maps),
-        ("dots", (len(work.missing_trials), len(work.trials)), cost.trials),
+        ("points", (len(work.missing_trials), len(work.trials)), cost.trials),
         ("trainings", _trainings(work), cost.trainings),
         ("the model itself", (1, 1) if cost.model else (0, 0), cost.model),
     ):
@@ -91,9 +91,9 @@ def _maps(work: Work) -> tuple[int, int]:
 
 
 def _trainings(work: Work) -> tuple[int, int]:
-    """missing, all; a retrained dot is a training, and those without removal share one"""
-    retrained = {item.id for dot, item in work.trials.items() if dot.judge == "retrained"}
-    missing = {work.trials[dot].id for dot in work.missing_trials if dot.judge == "retrained"}
+    """missing, all; a retrained point is a training, and those without removal share one"""
+    retrained = {item.id for point, item in work.trials.items() if point.evaluator == "retrain"}
+    missing = {work.trials[point].id for point in work.missing_trials if point.evaluator == "retrain"}
     others = len(work.missing_models) + len(work.missing_imputers)
     return len(missing) + others, len(retrained) + len(work.models) + len(work.imputers)
 

@@ -68,7 +68,7 @@ def train(
         highlight=False,
     )
     fills: dict[str, Imputer] = {"gain": trained.gain, "fixed": DatasetMean.of(asked.learned), "linear": NoisyLinear()}
-    _show(list(imputation_quality(fills, asked.judged)))
+    _show(list(imputation_quality(fills, asked.evaluated)))
 
 
 @gain.command("search")
@@ -101,8 +101,8 @@ def find(
 class _Asked(NamedTuple):
     recipe: GainRecipe
     learned: Dataset
-    judged: Dataset
-    """images that the plan judges: they must not be learned from"""
+    evaluated: Dataset
+    """images that the plan evaluators: they must not be learned from"""
     threads: int
 
 
@@ -110,9 +110,9 @@ def _asked(path: Path, epochs: int | None) -> _Asked:
     plan = read_plan(path)
     if plan.gain is None:
         raise PlanError(f"{path}: [gain] is missing: copy it from plans/gain-cifar10.toml")
-    learned, judged = build_data(plan, "train"), build_data(plan)
-    check_apart(learned, judged)
-    return _Asked(replace(plan.gain, epochs=epochs or plan.gain.epochs), learned, judged, plan.threads)
+    learned, evaluated = build_data(plan, "train"), build_data(plan)
+    check_apart(learned, evaluated)
+    return _Asked(replace(plan.gain, epochs=epochs or plan.gain.epochs), learned, evaluated, plan.threads)
 
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:
@@ -122,7 +122,7 @@ def _write_table(table: pd.DataFrame, path: Path) -> None:
 
 
 def _show(rows: list[Quality]) -> None:
-    """Imputation MSE on the images that will be judged: a row per kind of mask and fraction, a column per fill."""
+    """Imputation MSE on the images that will be evaluated: a row per kind of mask and fraction, a column per fill."""
     names = list(dict.fromkeys(row.imputer for row in rows))
     table = Table("masks", "removed", *names, title=f"Imputation MSE on {rows[0].images:,} images", title_style="bold")
     for masks, fraction in dict.fromkeys((row.masks, row.fraction) for row in rows):

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from roadworthy import statistics
 from roadworthy.audit.mask_detection import train_predictor
+from roadworthy.audit.tables import Hole, recovery_table
 from roadworthy.cli.run import opened
 from roadworthy.core.errors import InputError
 from roadworthy.core.files import write_atomically
@@ -92,12 +92,12 @@ def compared(
         advance(1)
     quality = pd.DataFrame(rows)
     learned, tested, _ = apart(data, key)
-    recovered: dict[statistics.Hole, Recovered] = {}
+    recovered: dict[Hole, Recovered] = {}
     for name, imputer in fills.items():
         network = train_predictor(imputer, learned, key.fold("predictor"))
         recovered |= dict(recovered_patterns(network, name, imputer, tested, fractions, key))
         advance(1)
-    told = statistics.recovery_table(recovered)[["imputer", "masks", "fraction", "auc", "error", "guess"]]
+    told = recovery_table(recovered)[["imputer", "masks", "fraction", "auc", "error", "guess"]]
     table = quality.merge(told, on=["imputer", "masks", "fraction"])
     table["milliseconds"] = 1000 * table["seconds"]
     return table[["imputer", "masks", "fraction", "mse", "auc", "error", "guess", "milliseconds", "images"]]

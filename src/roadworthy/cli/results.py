@@ -15,13 +15,13 @@ from roadworthy import statistics
 from roadworthy.cli.run import StorePath, check_table, opened, write_table
 from roadworthy.core.errors import RoadworthyError, StoreError
 from roadworthy.core.progress import progress_bar
-from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments import runner
 from roadworthy.experiments.figure_data import gathered
 from roadworthy.experiments.plans.reading import read_plan
 from roadworthy.experiments.stored import saved_comparison, stored_comparison
 from roadworthy.experiments.stores.run_directory import Store
-from roadworthy.report.figures.catalogue import FIGURES, TABLES, write_all
+from roadworthy.report.figures.catalog import FIGURES, TABLES, write_all
 from roadworthy.report.terminal import show
 
 console = Console()
@@ -34,9 +34,9 @@ class FailOn(StrEnum):
 
 
 class _Held(NamedTuple):
-    """The whole curves of a store; the work of its plan, if it has one; how many dots are missing."""
+    """The whole curves of a store; the work of its plan, if it has one; how many points are missing."""
 
-    verdicts: dict[Dot, Verdict]
+    predictions: dict[Point, Predictions]
     work: runner.Work | None
     missing: int
 
@@ -44,23 +44,23 @@ class _Held(NamedTuple):
 def _held(folder: Path) -> _Held:
     store, work = opened(folder)
     if work is None:
-        return _Held(store.verdicts(), None, 0)
+        return _Held(store.predictions(), None, 0)
     missing = len(work.missing_trials)
-    verdicts, _ = statistics.whole_curves(runner.verdicts(work, store), work.trials)
-    if not verdicts:
-        raise StoreError(f"{folder} holds no whole curve yet, {missing:,} dots are missing: run its plan again")
-    return _Held(verdicts, work, missing)
+    predictions, _ = statistics.whole_curves(runner.predictions(work, store), work.trials)
+    if not predictions:
+        raise StoreError(f"{folder} holds no whole curve yet, {missing:,} points are missing: run its plan again")
+    return _Held(predictions, work, missing)
 
 
 def _say_missing(folder: Path, held: _Held) -> None:
     if held.missing:
-        text = f"{folder}: {held.missing:,} dots are missing; curves that lack one are left out"
+        text = f"{folder}: {held.missing:,} points are missing; curves that lack one are left out"
         Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @runs.command("ranking")
 def ranking(folder: StorePath) -> None:
-    """Which method can be trusted? Print what a store says: rankings with intervals, agreement, verdict, warnings.
+    """Which method can be trusted? Print what a store says: rankings with intervals, agreement, prediction, warnings.
 
     Example: `roadworthy ranking runs/cifar10-cpu`
     """
@@ -86,7 +86,7 @@ def figures(
     held = _held(folder)
     _say_missing(folder, held)
     own = read_plan(plan) if plan else held.work.plan if held.work else None
-    material = gathered(folder, held.verdicts, held.work, own, method)
+    material = gathered(folder, held.predictions, held.work, own, method)
     with progress_bar("figures and tables", len(FIGURES) + len(TABLES)) as advance:
         paths, skipped = write_all(material, out, advance)
     for line in skipped:
@@ -116,7 +116,7 @@ def compare_runs(
         if out:
             check_table(out)
         sides = {folder: _held(folder) for folder in (before, after)}
-        table = statistics.changes(sides[before].verdicts, sides[after].verdicts)
+        table = statistics.changes(sides[before].predictions, sides[after].predictions)
     except RoadworthyError as error:
         raise typer.BadParameter(str(error)) from error
     for folder, held in sides.items():
@@ -142,9 +142,9 @@ def _occurred(table: pd.DataFrame) -> dict[FailOn, int]:
 
 def _show_changes(table: pd.DataFrame) -> None:
     both = table[table["rank_before"].notna()]
-    for (judge, imputer, score), block in both.groupby(["judge", "imputer", "score"], sort=False):
+    for (evaluator, imputer, score), block in both.groupby(["evaluator", "imputer", "score"], sort=False):
         direction = statistics.SCORES[str(score)].direction
-        title = escape(f"{judge} · filled by {imputer} · {score} ({direction})")
+        title = escape(f"{evaluator} · filled by {imputer} · {score} ({direction})")
         shown = Table(title=title, title_justify="left", title_style="bold")
         for column in ("method", "before", "after", "difference", "rank", "change"):
             shown.add_column(column)
@@ -153,7 +153,7 @@ def _show_changes(table: pd.DataFrame) -> None:
             shown.add_row(*_cells(row), style="dim" if same else None)
         console.print(shown)
     for row in table[table["rank_before"].isna()].to_dict("records"):
-        text = f"{row['change']}: {row['method']} ({row['judge']} · {row['score']} · {row['imputer']})"
+        text = f"{row['change']}: {row['method']} ({row['evaluator']} · {row['score']} · {row['imputer']})"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     changed = _occurred(table)
     paired = "image by image" if both["paired"].all() else "as independent runs (other images or seeds)"

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from roadworthy import statistics
 from roadworthy.cli.dry_run import show_forecast, span
-from roadworthy.core.errors import InputError, MissingExtra, StoreError
+from roadworthy.core.errors import InputError, MissingExtraError, StoreError
 from roadworthy.core.files import write_atomically
 from roadworthy.core.progress import Advance, progress_bar
-from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments import runner
 from roadworthy.experiments.executors.local import Local
 from roadworthy.experiments.executors.ray import Ray
@@ -127,15 +127,15 @@ def _stop(*_: object) -> None:
 def _work_of(folder: Path) -> tuple[Store, runner.Work]:
     """A store's own plan and what of it is missing, without a look at the data."""
     store = Store(folder)
-    if not (folder / "plan.toml").exists() or "fingerprints" not in store.provenance():
+    if not (folder / "plan.toml").exists() or "fingerprints" not in store.manifest():
         raise StoreError(f"{folder} is no store: fill one with `roadworthy run PLAN --store {folder}`")
-    return store, runner.pending(kept_plan(store), store, Fingerprints(**store.provenance()["fingerprints"]))
+    return store, runner.pending(kept_plan(store), store, Fingerprints(**store.manifest()["fingerprints"]))
 
 
 def kept_plan(store: Store) -> Plan:
     """A store's copy of its plan, whose paths start where the run that filled it found them."""
     plan = read_plan(store.root / "plan.toml")
-    return replace(plan, folder=Path(store.provenance().get("folder", plan.folder)))
+    return replace(plan, folder=Path(store.manifest().get("folder", plan.folder)))
 
 
 def opened(folder: Path) -> tuple[Store, runner.Work | None]:
@@ -144,10 +144,10 @@ def opened(folder: Path) -> tuple[Store, runner.Work | None]:
     return (Store(folder), None) if saved else _work_of(folder)
 
 
-def _verdicts_of(folder: Path) -> tuple[dict[Dot, Verdict], int]:
-    """What a store holds of its plan and how many dots are missing; without a plan (a saved comparison), all."""
+def _verdicts_of(folder: Path) -> tuple[dict[Point, Predictions], int]:
+    """What a store holds of its plan and how many points are missing; without a plan (a saved comparison), all."""
     store, left = opened(folder)
-    return (runner.verdicts(left, store), len(left.missing_trials)) if left else (store.verdicts(), 0)
+    return (runner.predictions(left, store), len(left.missing_trials)) if left else (store.predictions(), 0)
 
 
 @lab.command("status")
@@ -157,7 +157,7 @@ def status(folder: StorePath) -> None:
     Example: `roadworthy status runs/cifar10-cpu`
     """
     store, left = _work_of(folder)
-    failures, durations = store.failures(), store.provenance().get("durations", {})
+    failures, durations = store.failures(), store.manifest().get("durations", {})
     console.print(
         f"done {left.total - left.missing:,}  pending {left.missing:,}  failed {len(failures):,}", highlight=False
     )
@@ -165,9 +165,11 @@ def status(folder: StorePath) -> None:
         seconds = sum(durations.values()) / len(durations) * left.missing
         console.print(f"about {span(seconds)} of computing left", highlight=False)
     rows = runner.runtimes(left, store)
-    base = next((f"{row.judge} · {row.imputer}" for row in rows if row.relative == 1), "")
+    base = next((f"{row.evaluator} · {row.imputer}" for row in rows if row.relative == 1), "")
     for row in rows:
-        text = f"{row.judge} · {row.imputer}: {row.seconds:.2f} s per curve ({row.relative:.0%} of the cost of {base})"
+        text = (
+            f"{row.evaluator} · {row.imputer}: {row.seconds:.2f} s per curve ({row.relative:.0%} of the cost of {base})"
+        )
         console.print(text, markup=False, highlight=False)
     for failure in failures.values():
         console.print(f"failed: {failure['label']}\n{failure['traceback']}", markup=False, highlight=False)
@@ -179,14 +181,14 @@ def export(
     file: Annotated[Path, typer.Argument(help="FILE.csv, .parquet or .json", show_default=False)],
     dry_run: DryRun = False,
 ) -> None:
-    """Write every judgement, one row per dot and image, to a table.
+    """Write every prediction, one row per point and image, to a table.
 
-    Example: `roadworthy export runs/cifar10-cpu verdicts.csv`
+    Example: `roadworthy export runs/cifar10-cpu predictions.csv`
     """
     check_table(file)
-    verdicts, missing = _verdicts_of(folder)
-    rows = statistics.per_image(verdicts)
-    gaps = f"; {missing:,} dots are missing" if missing else ""
+    predictions, missing = _verdicts_of(folder)
+    rows = statistics.per_image(predictions)
+    gaps = f"; {missing:,} points are missing" if missing else ""
     console.print(f"{len(rows):,} rows {'would be' if dry_run else 'are'} in {file}{gaps}", highlight=False)
     if not dry_run:
         write_table(rows, file)
@@ -209,7 +211,7 @@ def write_table(table: pd.DataFrame, file: Path) -> None:
     try:
         getattr(table, _WRITERS[file.suffix])(buffer, **options)
     except ImportError as error:
-        raise MissingExtra("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
+        raise MissingExtraError("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
     write_atomically(file, buffer.getvalue())
 
 

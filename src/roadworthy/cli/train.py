@@ -13,7 +13,7 @@ from roadworthy.core.files import write_atomically
 from roadworthy.core.progress import progress_bar
 from roadworthy.core.random import Key
 from roadworthy.evaluation.evaluators import check_splits
-from roadworthy.experiments.build import build_data, build_school, build_untrained
+from roadworthy.experiments.build import build_data, build_trainer, build_untrained
 from roadworthy.experiments.plans.reading import read_plan
 from roadworthy.experiments.work import threads
 from roadworthy.models.loading import bare
@@ -38,20 +38,22 @@ def train(
     Example: `roadworthy train plans/cifar10-cpu-resnet18.toml`
     """
     read = read_plan(plan)
-    school = build_school(read, seed)
+    trainer = build_trainer(read, seed)
     path = out or read.folder / read.model["weights"]
     # What makes an epoch what it is: a checkpoint of another training is not gone on with.
-    tag = f"{read.training} {read.model} {school.key}"
-    school = school._replace(checkpoint=CheckpointFile(path.with_name(f"{path.name}.checkpoint"), tag))
-    judged = build_data(read)
-    check_splits(school.data, judged)
+    tag = f"{read.training} {read.model} {trainer.key}"
+    trainer = trainer._replace(checkpoint=CheckpointFile(path.with_name(f"{path.name}.checkpoint"), tag))
+    evaluated = build_data(read)
+    check_splits(trainer.data, evaluated)
     with Key(seed).fold("init").torch_rng():
         model = build_untrained(read).to(fastest_device())
-    with threads(read.threads), progress_bar("training (epochs)", school.recipe.epochs) as advance:
-        pupil = school._replace(on_epoch=lambda record: advance(1)).train(model)
-        reached = accuracy(pupil.model, ((batch.images, batch.labels) for batch in judged.batches(256)))
-    weights = {name: tensor.cpu().contiguous() for name, tensor in bare(pupil.model).state_dict().items()}
-    header = {"recipe": asdict(school.recipe), "epoch": pupil.epoch, "seed": seed, "accuracy": reached}
+    with threads(read.threads), progress_bar("training (epochs)", trainer.recipe.epochs) as advance:
+        result = trainer._replace(on_epoch=lambda record: advance(1)).train(model)
+        reached = accuracy(result.model, ((batch.images, batch.labels) for batch in evaluated.batches(256)))
+    weights = {name: tensor.cpu().contiguous() for name, tensor in bare(result.model).state_dict().items()}
+    header = {"recipe": asdict(trainer.recipe), "epoch": result.epoch, "seed": seed, "accuracy": reached}
     write_atomically(path, save(weights, {"training": json.dumps(header, sort_keys=True)}))
-    text = f"{path}: the weights of epoch {pupil.epoch + 1} of {len(pupil.records)}; {reached:.2%} of the plan's images"
+    text = (
+        f"{path}: the weights of epoch {result.epoch + 1} of {len(result.records)}; {reached:.2%} of the plan's images"
+    )
     console.print(text, markup=False, highlight=False)

@@ -4,16 +4,16 @@ RoadworthyError
 ├── InputError (ValueError)      what the caller gave cannot be evaluated
 │   ├── ShapeError               sizes, counts or types do not fit together
 │   ├── RangeError               a number lies where it must not
-│   └── EverythingRemoved        no kept pixel is left to fill from
+│   └── EverythingRemovedError        no kept pixel is left to fill from
 ├── ModelError (ValueError)      the model answers something that is no classification
-│   └── TrainingFailed           a training diverged or became non-finite; the message holds its dot
+│   └── TrainingError           a training diverged or became non-finite; the message holds its point
 ├── WeightsError (ValueError)    weights do not fit the model
 ├── DataError (OSError)          a data file is missing, truncated or not what it claims to be
 ├── SolverError (ArithmeticError) a linear system was not solved to the promised accuracy
 ├── PlanError (ValueError)       a plan asks for something that is not there; the message holds the key
 ├── StoreError (OSError)         a store is in use by another run, or is no store
-├── UnknownPart (LookupError)    no part of that name; the message holds the nearest right one
-└── MissingExtra (ImportError)   an optional dependency; the message holds the `pip install` that cures it
+├── UnknownNameError (LookupError)    no part of that name; the message holds the nearest right one
+└── MissingExtraError (ImportError)   an optional dependency; the message holds the `pip install` that cures it
 
 Each message names the thing, the value and the cure.
 """
@@ -35,7 +35,7 @@ class RangeError(InputError):
     pass
 
 
-class EverythingRemoved(InputError):
+class EverythingRemovedError(InputError):
     pass
 
 
@@ -43,7 +43,7 @@ class ModelError(RoadworthyError, ValueError):
     pass
 
 
-class TrainingFailed(ModelError):
+class TrainingError(ModelError):
     pass
 
 
@@ -67,25 +67,25 @@ class StoreError(RoadworthyError, OSError):
     pass
 
 
-class UnknownPart(RoadworthyError, LookupError):
+class UnknownNameError(RoadworthyError, LookupError):
     pass
 
 
-class MissingExtra(RoadworthyError, ImportError):
+class MissingExtraError(RoadworthyError, ImportError):
     pass
 
 
-class UpsampledMaps(UserWarning):
-    """Maps smaller than their images were enlarged; said, because it changes what is ranked."""
+class UpsampledMapsWarning(UserWarning):
+    """PrecomputedMaps smaller than their images were enlarged; said, because it changes what is ranked."""
 
 
-class NotGuided(UserWarning):
+class NotGuidedWarning(UserWarning):
     """Guided Backprop met activations that it cannot guide; there it is the plain gradient."""
 
 
-class SameStart(UserWarning):
+class SameStartWarning(UserWarning):
     """A factory gives the same weights under every seed: trained ones, perhaps, where fresh ones are meant."""
 
 
-class TrainTestOverlap(UserWarning):
+class TrainTestOverlapWarning(UserWarning):
     """Images are in the train split and in the test split: what is learned by heart looks like understanding."""

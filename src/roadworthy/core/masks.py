@@ -56,7 +56,7 @@ def scattered(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
 
 
 def blobs(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
-    """Neighbours leave together: the ranks of smooth noise."""
+    """Neighbors leave together: the ranks of smooth noise."""
     smooth = gaussian_filter(key.normal(ids, shape).numpy(), max(1.0, _BLOB * min(shape)), axes=(1, 2))
     return _ranks(torch.from_numpy(smooth).flatten(1), shape)
 

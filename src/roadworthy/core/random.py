@@ -47,7 +47,7 @@ class Key:
     def torch_rng(self) -> Iterator[None]:
         """Seed the global generators of torch and numpy inside the block, and put them back after it.
 
-        For what offers no other way in: initialisation, dropout, third-party methods.
+        For what offers no other way in: initialization, dropout, third-party methods.
         """
         seed = int(self._words[0]) >> 1
         legacy = np.random.get_state()  # noqa: NPY002

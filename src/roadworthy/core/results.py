@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
-    """What a judge said of each image: never only a mean, so that every statistic can be redone later."""
+class Predictions:
+    """What a evaluator said of each image: never only a mean, so that every statistic can be redone later."""
 
     ids: NDArray[np.int64]
     labels: NDArray[np.int64]
@@ -26,11 +26,11 @@ class Verdict:
         return np.equal(self.predicted, self.labels)
 
     @staticmethod
-    def join(verdicts: "Sequence[Verdict]") -> "Verdict":
+    def join(predictions: "Sequence[Predictions]") -> "Predictions":
         def joined(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(verdict, name) for verdict in verdicts])
+            return np.concatenate([getattr(prediction, name) for prediction in predictions])
 
-        return Verdict(joined("ids"), joined("labels"), joined("predicted"), joined("probability"))
+        return Predictions(joined("ids"), joined("labels"), joined("predicted"), joined("probability"))
 
 
 class Recovered(NamedTuple):
@@ -41,15 +41,15 @@ class Recovered(NamedTuple):
     auc: NDArray[np.float64]
     """how often a filled pixel looks more filled to it than a kept one"""
     inverse: NDArray[np.float64]
-    """share told wrongly by who calls every pixel of the fill's colour filled; NaN where the fill has no one colour"""
+    """share told wrongly by who calls every pixel of the fill's color filled; NaN where the fill has no one color"""
 
 
-class Dot(NamedTuple):
-    """One point of one curve: what a Verdict is about."""
+class Point(NamedTuple):
+    """One point of one curve: what a Predictions is about."""
 
     method: str
     order: str
     imputer: str
-    judge: str
+    evaluator: str
     fraction: float
     seed: int

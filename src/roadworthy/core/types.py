@@ -1,6 +1,6 @@
 """The values that climb through the house, and the seams where a part, or a user's plain function, fits in.
 
-images ─attribution► scores ─order► ranks ─fraction► removed ─imputer► images' ─judge► Verdict
+images ─attribution► maps ─order► ranks ─fraction► removed ─imputer► images' ─evaluator► Predictions
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ Ids = Tensor
 Images = Tensor
 """float32 `(n, c, h, w)` in pixel space [0, 1], any `c >= 1`."""
 Labels = Tensor
-"""int64 `(n,)`; `UNLABELLED` where nobody said."""
-Scores = Tensor
+"""int64 `(n,)`; `UNLABELED` where nobody said."""
+Maps = Tensor
 """float32 `(n, h, w)`, higher = more relevant."""
 Ranks = Tensor
 """int64 `(n, h, w)`, a permutation per image; 0 leaves first."""
 Removed = Tensor
 """bool `(n, h, w)`, True = gone. The only mask, the only polarity."""
 
-UNLABELLED = -1
+UNLABELED = -1
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class Model(Protocol):
     def __call__(self, images: Images) -> Tensor:
         """Images in [0, 1] to logits `(n, classes)`."""
 
-    def normalise(self, images: Images) -> Tensor: ...
+    def normalize(self, images: Images) -> Tensor: ...
 
     @property
     def device(self) -> torch.device: ...
 
 
 class Attribution(Protocol):
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         """Explain the class `batch.labels` of each image."""
 
 
@@ -79,11 +79,11 @@ class Derived(Protocol):
     def source(self) -> Any:
         """Called as `source(model, batch, key)`."""
 
-    def finish(self, computed: Any, batch: Batch) -> Scores: ...
+    def finish(self, computed: Any, batch: Batch) -> Maps: ...
 
 
 class Order(Protocol):
-    def __call__(self, scores: Scores, ids: Ids, key: Key) -> Ranks: ...
+    def __call__(self, maps: Maps, ids: Ids, key: Key) -> Ranks: ...
 
 
 class Imputer(Protocol):
@@ -97,15 +97,15 @@ class Removal:
     imputer: Imputer
 
 
-class Judge(Protocol):
-    """ROAD and ROAR differ only in who judges."""
+class Evaluator(Protocol):
+    """ROAD and ROAR differ only in who evaluators."""
 
     def model_for(self, removal: Removal, fraction: float, key: Key) -> Model: ...
 
 
 @runtime_checkable
 class Dataset(Protocol):
-    """Labelled images that can be streamed, again and again, in the same order."""
+    """Labeled images that can be streamed, again and again, in the same order."""
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import torch
 
-from roadworthy.core.types import UNLABELLED, Batch
+from roadworthy.core.types import UNLABELED, Batch
 from roadworthy.datasets.checks import as_pixels, check_ids, check_kind, check_labels, check_pixels, integers
 from roadworthy.datasets.subsets import spans
 
@@ -20,7 +20,7 @@ _CHUNK = 2**22
 class Arrays:
     """A numpy array or tensor of images, float `(n, c, h, w)` in [0, 1], checked when given and copied batch by batch.
 
-    Without `labels` every image is `UNLABELLED`; without `ids` the position is the id.
+    Without `labels` every image is `UNLABELED`; without `ids` the position is the id.
     """
 
     images: Any = field(repr=False)
@@ -49,7 +49,7 @@ class Arrays:
 
     def _checked_labels(self, count: int) -> torch.Tensor:
         if self.labels is None:
-            return torch.full((count,), UNLABELLED)
+            return torch.full((count,), UNLABELED)
         return check_labels(integers("labels", self.labels, count), self.classes)
 
 

@@ -92,11 +92,11 @@ def _check_dtype(images: Array) -> None:
 def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 4:
         raise ShapeError(
-            f"images have shape {shape}, not (n, c, h, w): images[None] for a single one, images[:, None] for grey ones"
+            f"images have shape {shape}, not (n, c, h, w): images[None] for a single one, images[:, None] for gray ones"
         )
     if 0 in shape:
         raise ShapeError(f"images have shape {shape}: nothing to evaluate; give at least one image and one pixel")
-    # Eight and more channels are rare; three columns at the end are nearly always colours.
+    # Eight and more channels are rare; three columns at the end are nearly always colors.
     if shape[3] in (1, 3, 4) and min(shape[1:3]) >= 8:
         raise ShapeError(
             f"images have shape {shape}, which looks like (n, h, w, c): put the channels first, "
@@ -113,6 +113,6 @@ def _complaint(low: float, high: float) -> str:
 def _cure(low: float, high: float) -> str:
     if low >= -1e-3 and high <= 1 + 1e-3:
         return "a resampler overshot; use images.clip(0, 1)"
-    if low >= 0 and high > 16:  # no usual normalisation reaches 16
+    if low >= 0 and high > 16:  # no usual normalization reaches 16
         return "divide by 255 first"
-    return "give pixel-space images and wrap the model, rw.Normalised(model, mean, std)"
+    return "give pixel-space images and wrap the model, rw.Normalized(model, mean, std)"

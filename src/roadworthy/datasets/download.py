@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, final
 from urllib.parse import urlsplit
 
-from roadworthy.core.errors import DataError, InputError, UnknownPart
+from roadworthy.core.errors import DataError, InputError, UnknownNameError
 
 OnBytes = Callable[[int, int | None], object]
 """Called with the bytes done and, where the server says, the total."""
@@ -59,7 +59,7 @@ def fetch(
     An interrupted download goes on where it stopped. `url` names a mirror; `md5` another archive's sum.
     """
     if name not in ARCHIVES:
-        raise UnknownPart(f"no archive {name!r}: there are {', '.join(sorted(ARCHIVES))}")
+        raise UnknownNameError(f"no archive {name!r}: there are {', '.join(sorted(ARCHIVES))}")
     official = ARCHIVES[name]
     archive = replace(official, url=url or official.url, md5=md5 or official.md5)
     folder = Path(root).expanduser() / archive.folder

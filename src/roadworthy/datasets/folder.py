@@ -1,4 +1,4 @@
-"""A folder of pictures: one subfolder per class, or a flat folder of unlabelled pictures."""
+"""A folder of pictures: one subfolder per class, or a flat folder of unlabeled pictures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import final
 import torch
 
 from roadworthy.core.errors import DataError
-from roadworthy.core.types import UNLABELLED, Batch, Ids
+from roadworthy.core.types import UNLABELED, Batch, Ids
 from roadworthy.datasets.image_files import SUFFIXES, Frame, picture_batches, pictures_at
 
 
@@ -19,7 +19,7 @@ class ImageFolder:
     """Pictures `root/CLASS/*` in sorted order, as RGB; ids are positions in that order.
 
     `classes` are the sorted subfolders, or those given, in their order. The shorter side is resized to `resize`, then a
-    square of `crop` is cut from the centre. A link that leaves `root` is refused.
+    square of `crop` is cut from the center. A link that leaves `root` is refused.
     """
 
     root: Path | str
@@ -59,7 +59,7 @@ class ImageFolder:
         groups = [(self._folder / name, label) for label, name in enumerate(self.classes)]
         return [
             (picture, label)
-            for folder, label in groups or [(self._folder, UNLABELLED)]
+            for folder, label in groups or [(self._folder, UNLABELED)]
             for picture in _pictures(folder, self._folder)
         ]
 

@@ -16,7 +16,7 @@ from roadworthy.datasets.image_files import Frame, picture_batches, pictures_at
 @final
 @dataclass(frozen=True)
 class Food101:
-    """Pictures of `root/food-101` (or of `root` itself), shorter side resized to `size`, centre cropped to a square.
+    """Pictures of `root/food-101` (or of `root` itself), shorter side resized to `size`, center cropped to a square.
 
     Ids are line indices of the split file. All 101 classes or a subset: `meta/classes.txt` says which.
     """

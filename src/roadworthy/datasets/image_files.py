@@ -22,7 +22,7 @@ _FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
 @final
 @dataclass(frozen=True)
 class Frame:
-    """Resize the shorter side to `resize` (bilinear, antialiased), then cut `crop` × `crop` from the centre."""
+    """Resize the shorter side to `resize` (bilinear, antialiased), then cut `crop` × `crop` from the center."""
 
     resize: int | None = None
     crop: int | None = None
@@ -78,7 +78,7 @@ def read(path: Path, frame: Frame) -> NDArray[np.uint8]:
 
 
 def rgb(picture: Image.Image) -> Image.Image:
-    """The picture in 8-bit RGB: grey is repeated, alpha dropped, EXIF rotation ignored, as torchvision does."""
+    """The picture in 8-bit RGB: gray is repeated, alpha dropped, EXIF rotation ignored, as torchvision does."""
     if picture.mode[0] in "IF":
         raise ShapeError(f"mode {picture.mode} has more than 8 bits per channel: save it as 8-bit RGB")
     # Pillow warns when a palette with transparency goes straight to RGB.

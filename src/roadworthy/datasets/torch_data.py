@@ -20,7 +20,7 @@ from torch.utils.data import (
 
 from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.random import Key
-from roadworthy.core.types import UNLABELLED, Batch, Ids
+from roadworthy.core.types import UNLABELED, Batch, Ids
 from roadworthy.datasets.checks import as_pixels, check_kind, check_labels, check_pixels, integers
 from roadworthy.datasets.image_files import rgb, scaled
 from roadworthy.datasets.subsets import rechunked, spans
@@ -111,8 +111,8 @@ def _item_batch(data: Any, span: slice, classes: tuple[str, ...]) -> Batch:
     images = [_image(image, span.start + offset) for offset, (image, _) in enumerate(items)]
     for offset, image in enumerate(images):
         _check_same(images[0], span.start, image, span.start + offset)
-    unlabelled = items[0][1] is None
-    labels = None if unlabelled else [_label(label, span.start + offset) for offset, (_, label) in enumerate(items)]
+    unlabeled = items[0][1] is None
+    labels = None if unlabeled else [_label(label, span.start + offset) for offset, (_, label) in enumerate(items)]
     return _batch(check_pixels(torch.stack(images), span.start), labels, classes, span.start)
 
 
@@ -136,7 +136,7 @@ def _batch(images: Tensor, labels: Any, classes: tuple[str, ...], start: int) ->
     count = len(images)
     ids = torch.arange(start, start + count)
     if labels is None:
-        return Batch(ids, images, torch.full((count,), UNLABELLED))
+        return Batch(ids, images, torch.full((count,), UNLABELED))
     return Batch(ids, images, check_labels(integers("labels", labels, count), classes, start))
 
 

@@ -1,7 +1,7 @@
-"""Judges that train. `Retrained` (ROAR, KAR) trains a fresh model for every dot; `MaskTuned` tunes the given one once.
+"""Judges that train. `Retrain` (ROAR, KAR) trains a fresh model for every point; `FineTuned` tunes the given one once.
 
-Train images are filled as they are learned from: the masks are those of the dot, the noise is fresh in every epoch but
-keyed. Initialisation, order of batches and validation split depend on the seed alone, so dots are paired.
+Train images are filled as they are learned from: the masks are those of the point, the noise is fresh in every epoch but
+keyed. Initialization, order of batches and validation split depend on the seed alone, so points are paired.
 """
 
 import hashlib
@@ -20,26 +20,26 @@ from roadworthy.core.errors import (
     InputError,
     ModelError,
     RangeError,
-    SameStart,
+    SameStartWarning,
     ShapeError,
-    TrainingFailed,
-    TrainTestOverlap,
+    TrainingError,
+    TrainTestOverlapWarning,
 )
 from roadworthy.core.masks import at_random_shares, removed_at, scattered
 from roadworthy.core.random import Key
-from roadworthy.core.types import UNLABELLED, Batch, Dataset, Ids, Imputer, Model, Removal, Removed, Scores
-from roadworthy.models.normalized import as_model
+from roadworthy.core.types import UNLABELED, Batch, Dataset, Ids, Imputer, Maps, Removal, Removed
+from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.training.checkpoints import CheckpointFile
 from roadworthy.training.loop import EpochRecord, Loss, Recipe
-from roadworthy.training.trainer import Augment, Filled, Pupil, School, readable
+from roadworthy.training.trainer import Augment, Filled, Trainer, TrainingResult, readable
 
 RECIPES: Mapping[str, Recipe] = {
     # The paper's: for a ResNet-18, and for a ResNet-50; momentum and batch size are those of the authors' code.
-    "paper-cifar10": Recipe(epochs=40, batch_size=32, lr=0.01, optimiser="sgd", schedule="step", milestones=(25,)),
+    "paper-cifar10": Recipe(epochs=40, batch_size=32, lr=0.01, optimizer="sgd", schedule="step", milestones=(25,)),
     "paper-food101": Recipe(
-        epochs=40, batch_size=32, lr=0.01, optimiser="sgd", schedule="step", milestones=(10, 20, 30)
+        epochs=40, batch_size=32, lr=0.01, optimizer="sgd", schedule="step", milestones=(10, 20, 30)
     ),
-    # For some thousand images and a narrow network on a CPU: minutes per dot; for a look: seconds.
+    # For some thousand images and a narrow network on a CPU: minutes per point; for a look: seconds.
     "small": Recipe(epochs=12, batch_size=64, lr=3e-3, schedule="cosine"),
     "tiny": Recipe(epochs=4, batch_size=32, lr=5e-3, schedule="cosine"),
 }
@@ -48,24 +48,24 @@ RECIPES: Mapping[str, Recipe] = {
 @final
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """A split and the maps of one method on it: `scores` `(n, h, w)`, in the order of `data`."""
+    """A split and the maps of one method on it: `maps` `(n, h, w)`, in the order of `data`."""
 
     data: Dataset
-    scores: Scores
+    maps: Maps
 
     def __post_init__(self) -> None:
-        if len(self.scores) != len(self.data):
-            raise ShapeError(f"{len(self.scores)} maps for {len(self.data)} images: retraining needs one for each")
+        if len(self.maps) != len(self.data):
+            raise ShapeError(f"{len(self.maps)} maps for {len(self.data)} images: retraining needs one for each")
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Retrained:
-    """Retraining (ROAR for MoRF, KAR for LeRF): each dot is judged by a new model that learned from images like it.
+class Retrain:
+    """Retraining (ROAR for MoRF, KAR for LeRF): each point is evaluated by a new model that learned from images like it.
 
-    `train` holds the maps of the method that is judged. `factory()` makes a fresh network. `augment` comes after the
-    filling. `test` is looked at by `select="best-on-test"` alone. A dot is trained once and kept; with `checkpoint`,
-    a file for one dot, an interrupted training goes on after its last whole epoch.
+    `train` holds the maps of the method that is evaluated. `factory()` makes a fresh network. `augment` comes after the
+    filling. `test` is looked at by `select="best-on-test"` alone. A point is trained once and kept; with `checkpoint`,
+    a file for one point, an interrupted training goes on after its last whole epoch.
     """
 
     recipe: Recipe
@@ -78,31 +78,31 @@ class Retrained:
     checkpoint: Path | None = None
     device: torch.device | str = "cpu"
     on_epoch: Callable[[EpochRecord], object] | None = None
-    _kept: dict[Any, tuple[Removal, Pupil]] = field(default_factory=dict, init=False, repr=False)
+    _kept: dict[Any, tuple[Removal, TrainingResult]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_labelled(self.train.data)
+        check_labeled(self.train.data)
         check_factory(self.factory)
         if self.recipe.select == "best-on-test" and self.test is None:
-            raise InputError('select="best-on-test" needs test=Mapped(data, scores): the images it is best on')
+            raise InputError('select="best-on-test" needs test=Mapped(data, maps): the images it is best on')
 
-    def model_for(self, removal: Removal, fraction: float, key: Key) -> Model:
+    def model_for(self, removal: Removal, fraction: float, key: Key) -> Normalized:
         return self.trained(removal, fraction, key).model
 
-    def trained(self, removal: Removal, fraction: float, key: Key) -> Pupil:
-        """The dot's model with its training curve."""
+    def trained(self, removal: Removal, fraction: float, key: Key) -> TrainingResult:
+        """The point's model with its training curve."""
         name = (id(removal.order), id(removal.imputer), fraction, key)
         if name not in self._kept:
             self._kept[name] = removal, self._train(removal, fraction, key)  # the removal lives on, so do its ids
         return self._kept[name][1]
 
-    def _train(self, removal: Removal, fraction: float, key: Key) -> Pupil:
+    def _train(self, removal: Removal, fraction: float, key: Key) -> TrainingResult:
         data = readable(self.train.data)
-        removed = removed_at(removal.order(self.train.scores, data.ids, key.fold("train")), fraction)
-        own = key.fold("retrained")
+        removed = removed_at(removal.order(self.train.maps, data.ids, key.fold("train")), fraction)
+        own = key.fold("retrain")
         with own.fold("init").torch_rng():
             model = as_model(self.factory()).to(self.device)
-        school = School(
+        trainer = Trainer(
             self.recipe,
             data,
             lambda batch, rows, now: removal.imputer(batch, removed[rows], now),
@@ -113,52 +113,52 @@ class Retrained:
             _checkpoint(self.checkpoint, self.recipe, fraction, own),
             self.on_epoch,
         )
-        return _taught(school, model, f"fraction {fraction:g}, seed {key.seed}")
+        return _trained(trainer, model, f"fraction {fraction:g}, seed {key.seed}")
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class MaskTuned:
-    """A third judge at a fraction of the cost: the given model, tuned once on randomly masked and filled images.
+class FineTuned:
+    """A third evaluator at a fraction of the cost: the given model, tuned once on randomly masked and filled images.
 
     No mask of an explanation is ever learned (arXiv:2410.02970, 2407.11910). Each image loses a random share of its
-    pixels, up to `largest`, anew in every epoch. One tuning per imputer and seed serves all dots.
+    pixels, up to `largest`, anew in every epoch. One tuning per imputer and seed serves all points.
     """
 
     recipe: Recipe
     train: Dataset
-    model: Model
+    model: Normalized
     _: KW_ONLY
     largest: float = 0.9
     loss: Loss = cross_entropy
     augment: Augment | None = None
     checkpoint: Path | None = None
     on_epoch: Callable[[EpochRecord], object] | None = None
-    _kept: dict[Any, tuple[Imputer, Pupil]] = field(default_factory=dict, init=False, repr=False)
+    _kept: dict[Any, tuple[Imputer, TrainingResult]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_labelled(self.train)
+        check_labeled(self.train)
         if not 0 < self.largest < 1:
             raise RangeError(f"largest={self.largest}: the largest share of pixels to mask lies above 0 and below 1")
         if self.recipe.select == "best-on-test":
-            raise InputError('select="best-on-test" is for retraining: a tuned model judges all dots')
+            raise InputError('select="best-on-test" is for retraining: a tuned model evaluators all points')
 
-    def model_for(self, removal: Removal, fraction: float, key: Key) -> Model:
+    def model_for(self, removal: Removal, fraction: float, key: Key) -> Normalized:
         return self.tuned(removal.imputer, key).model
 
-    def tuned(self, imputer: Imputer, key: Key) -> Pupil:
+    def tuned(self, imputer: Imputer, key: Key) -> TrainingResult:
         name = (id(imputer), key)
         if name not in self._kept:
-            own = key.fold("mask-tuned")
+            own = key.fold("fine-tuned")
 
             def filled(batch: Batch, rows: Ids, now: Key) -> torch.Tensor:
                 return imputer(batch, random_masks(batch, self.largest, now), now)
 
             checkpoint = _checkpoint(self.checkpoint, self.recipe, self.largest, own)
-            school = School(
+            trainer = Trainer(
                 self.recipe, readable(self.train), filled, own, self.loss, self.augment, None, checkpoint, self.on_epoch
             )
-            self._kept[name] = imputer, _taught(school, deepcopy(self.model), f"random masks, seed {key.seed}")
+            self._kept[name] = imputer, _trained(trainer, deepcopy(self.model), f"random masks, seed {key.seed}")
         return self._kept[name][1]
 
 
@@ -172,16 +172,16 @@ def random_masks(batch: Batch, largest: float, key: Key) -> Removed:
 def _imputed(test: Mapped, removal: Removal, fraction: float, key: Key) -> Filled:
     start = 0
     for batch in test.data.batches(256):
-        ranks = removal.order(test.scores[start : start + len(batch)], batch.ids, key)
+        ranks = removal.order(test.maps[start : start + len(batch)], batch.ids, key)
         yield removal.imputer(batch, removed_at(ranks, fraction), key), batch.labels
         start += len(batch)
 
 
-def _taught(school: School, model: Model, dot: str) -> Pupil:
+def _trained(trainer: Trainer, model: Normalized, point: str) -> TrainingResult:
     try:
-        return school.train(model)
+        return trainer.train(model)
     except ModelError as error:
-        raise TrainingFailed(f"the training for {dot} failed: {error}") from error
+        raise TrainingError(f"the training for {point} failed: {error}") from error
 
 
 def _checkpoint(path: Path | None, recipe: Recipe, fraction: float, key: Key) -> CheckpointFile | None:
@@ -205,22 +205,22 @@ def check_factory(factory: Callable[[], Any]) -> None:
     if made[0] is made[1] or any(one is second.get(name) for name, one in first.items()):
         raise InputError(
             "the factory returned the same network twice: make a new one in each call, "
-            "as in factory=lambda: small_cnn(); each dot is trained from scratch"
+            "as in factory=lambda: small_cnn(); each point is trained from scratch"
         )
     if all(torch.equal(one, second[name]) for name, one in first.items()):
         warnings.warn(
             "the factory's networks start with the same weights under every seed: if they are trained ones, nothing is "
             "retrained from scratch, and seeds differ in the order of images only",
-            SameStart,
+            SameStartWarning,
             stacklevel=2,
         )
 
 
-def check_labelled(data: Dataset) -> None:
+def check_labeled(data: Dataset) -> None:
     if not len(data):
         raise ShapeError("the train split is empty")
-    if isinstance(labels := getattr(data, "labels", None), torch.Tensor) and (labels == UNLABELLED).any():
-        raise InputError("the train split holds images without a label: a judge that trains needs one for each")
+    if isinstance(labels := getattr(data, "labels", None), torch.Tensor) and (labels == UNLABELED).any():
+        raise InputError("the train split holds images without a label: a evaluator that trains needs one for each")
 
 
 def check_splits(train: Dataset, test: Dataset) -> None:
@@ -228,14 +228,16 @@ def check_splits(train: Dataset, test: Dataset) -> None:
     names = test.classes
     learned, tested = _labels_and_images(train), _labels_and_images(test)
     labels = {label for label, _ in learned.values()}
-    if missing := sorted({label for label, _ in tested.values()} - labels - {UNLABELLED}):
+    if missing := sorted({label for label, _ in tested.values()} - labels - {UNLABELED}):
         called = names[missing[0]] if missing[0] < len(names) else f"class {missing[0]}"
         raise InputError(
             f"the train split has no image of {called} ({len(missing)} class(es) of the test split are missing from "
             f"its {len(train)} images): take more train images"
         )
     if both := _in_both(learned, tested):
-        warnings.warn(f"{both}: retraining learns them by heart; take another split", TrainTestOverlap, stacklevel=2)
+        warnings.warn(
+            f"{both}: retraining learns them by heart; take another split", TrainTestOverlapWarning, stacklevel=2
+        )
 
 
 def check_apart(train: Dataset, test: Dataset) -> None:

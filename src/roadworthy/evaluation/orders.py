@@ -13,16 +13,16 @@ import torch
 from numpy.typing import NDArray
 
 from roadworthy.core.random import Key
-from roadworthy.core.types import Ids, Order, Ranks, Scores
+from roadworthy.core.types import Ids, Maps, Order, Ranks
 
 
-def most_relevant_first(scores: Scores, ids: Ids, key: Key) -> Ranks:
+def most_relevant_first(maps: Maps, ids: Ids, key: Key) -> Ranks:
     """MoRF: rank 0 is the pixel with the highest score."""
-    flat = scores.detach().reshape(len(scores), -1).cpu().numpy()
+    flat = maps.detach().reshape(len(maps), -1).cpu().numpy()
     ties = key.fold("ties")
     # One image at a time: a sort of whole batches would gain nothing, and only tied images need random numbers.
     ranks = [_descending_ranks(row, int(sample), ties) for row, sample in zip(flat, ids, strict=True)]
-    return torch.from_numpy(np.stack(ranks)).reshape(scores.shape)
+    return torch.from_numpy(np.stack(ranks)).reshape(maps.shape)
 
 
 @final
@@ -32,8 +32,8 @@ class Reversed:
 
     of: Order
 
-    def __call__(self, scores: Scores, ids: Ids, key: Key) -> Ranks:
-        return backwards(self.of(scores, ids, key))
+    def __call__(self, maps: Maps, ids: Ids, key: Key) -> Ranks:
+        return backwards(self.of(maps, ids, key))
 
 
 least_relevant_first = Reversed(most_relevant_first)
@@ -43,24 +43,24 @@ def backwards(ranks: Ranks) -> Ranks:
     return ranks.shape[-2] * ranks.shape[-1] - 1 - ranks
 
 
-def rank(orders: Mapping[str, Order], scores: Scores, ids: Ids, key: Key) -> dict[str, Ranks]:
+def rank(orders: Mapping[str, Order], maps: Maps, ids: Ids, key: Key) -> dict[str, Ranks]:
     """The ranks of every order by name; an order and its reverse are sorted once."""
     sorts = {name: order.of if isinstance(order, Reversed) else order for name, order in orders.items()}
-    ranks = {order: order(scores, ids, key) for order in set(sorts.values())}
+    ranks = {order: order(maps, ids, key) for order in set(sorts.values())}
     return {
         name: backwards(ranks[sorts[name]]) if isinstance(order, Reversed) else ranks[order]
         for name, order in orders.items()
     }
 
 
-def _descending_ranks(scores: NDArray[np.float32], sample: int, ties: Key) -> NDArray[np.int64]:
-    leaving = np.argsort(scores)
-    ordered = scores[leaving]
+def _descending_ranks(maps: NDArray[np.float32], sample: int, ties: Key) -> NDArray[np.int64]:
+    leaving = np.argsort(maps)
+    ordered = maps[leaving]
     same = ordered[1:] == ordered[:-1]
     if same.any():
-        _shuffle_ties(leaving, same, ties.permutation(sample, len(scores)))
-    ranks = np.empty(len(scores), dtype=np.int64)
-    ranks[leaving] = np.arange(len(scores) - 1, -1, -1)
+        _shuffle_ties(leaving, same, ties.permutation(sample, len(maps)))
+    ranks = np.empty(len(maps), dtype=np.int64)
+    ranks[leaving] = np.arange(len(maps) - 1, -1, -1)
     return ranks
 
 

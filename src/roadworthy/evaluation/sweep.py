@@ -1,4 +1,4 @@
-"""The trial: explain a batch, remove as each map says, fill, and let a judge decide, image by image."""
+"""The trial: explain a batch, remove as each map says, fill, and let a evaluator decide, image by image."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from roadworthy.attributions.maps import Reduce, as_scores
+from roadworthy.attributions.maps import Reduce, as_maps
 from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
-from roadworthy.core.results import Verdict
+from roadworthy.core.results import Predictions
 from roadworthy.core.types import (
     Attribution,
     Batch,
     Derived,
+    Evaluator,
     Ids,
     Images,
     Imputer,
-    Judge,
     Labels,
-    Model,
+    Maps,
     Ranks,
     Removal,
-    Scores,
 )
+from roadworthy.models.normalized import Normalized
 from roadworthy.models.prediction import predict
 
 FILLED_AT_ONCE = 32 << 20
@@ -34,19 +34,19 @@ FILLED_AT_ONCE = 32 << 20
 
 @final
 @dataclass(frozen=True)
-class FixedModel:
-    """No retraining (ROAD): the given model judges every dot."""
+class NoRetrain:
+    """No retraining (ROAD): the given model evaluators every point."""
 
-    model: Model
+    model: Normalized
 
-    def model_for(self, removal: Removal, fraction: float, key: Key) -> Model:
+    def model_for(self, removal: Removal, fraction: float, key: Key) -> Normalized:
         return self.model
 
 
 def explain(
-    methods: Mapping[str, Attribution], model: Model, batch: Batch, key: Key, reduce: Reduce = "sum"
-) -> dict[str, Scores]:
-    """The checked scores of every method for the classes `batch.labels`; what methods share is computed once."""
+    methods: Mapping[str, Attribution], model: Normalized, batch: Batch, key: Key, reduce: Reduce = "sum"
+) -> dict[str, Maps]:
+    """The checked maps of every method for the classes `batch.labels`; what methods share is computed once."""
     there = batch.to(model.device)
     done: dict[Any, Any] = {}
 
@@ -57,18 +57,18 @@ def explain(
             done[name] = part.finish(computed(part.source), there) if derived else part(model, there, key)
         return done[name]
 
-    scores = {}
+    maps = {}
     for name, part in methods.items():
         try:
-            scores[name] = as_scores(name, computed(part), batch.ids, batch.images, reduce)
+            maps[name] = as_maps(name, computed(part), batch.ids, batch.images, reduce)
         except Exception as error:
             error.add_note(f"while computing the maps of {name!r}, called as method(model, batch, key)")
             raise
-    return scores
+    return maps
 
 
-def judge_batch(
-    judge: Judge,
+def evaluator_batch(
+    evaluator: Evaluator,
     removal: Removal,
     ranks: Ranks,
     batch: Batch,
@@ -76,11 +76,11 @@ def judge_batch(
     fractions: Sequence[float],
     key: Key,
     device: torch.device,
-) -> Iterator[Verdict]:
-    """One Verdict per fraction, of images that were ranked once for all of them, as `removal.order` says."""
+) -> Iterator[Predictions]:
+    """One Predictions per fraction, of images that were ranked once for all of them, as `removal.order` says."""
     for fraction, images in zip(fractions, fill(removal.imputer, batch, ranks, fractions, key), strict=True):
-        probabilities = predict(judge.model_for(removal, fraction, key), images, device)
-        yield verdict(batch, targets, probabilities)
+        probabilities = predict(evaluator.model_for(removal, fraction, key), images, device)
+        yield prediction(batch, targets, probabilities)
 
 
 def fill(imputer: Imputer, batch: Batch, ranks: Ranks, fractions: Sequence[float], key: Key) -> Iterator[Images]:
@@ -93,8 +93,8 @@ def fill(imputer: Imputer, batch: Batch, ranks: Ranks, fractions: Sequence[float
         yield from torch.split(imputer(batch[rows], removed, key), len(batch))
 
 
-def verdict(batch: Batch, targets: Labels, probabilities: Tensor) -> Verdict:
-    return Verdict(
+def prediction(batch: Batch, targets: Labels, probabilities: Tensor) -> Predictions:
+    return Predictions(
         ids=_numpy(batch.ids),
         labels=_numpy(batch.labels),
         predicted=_numpy(probabilities.argmax(dim=1)),

@@ -30,28 +30,28 @@ from roadworthy.audit.tables import Hole, most_relevant_share
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import MASKS, checked_fractions, random_removal, removed_at
 from roadworthy.core.random import Key
-from roadworthy.core.results import Recovered, Verdict
-from roadworthy.core.types import UNLABELLED, Batch, Dataset, Ids, Imputer, Labels, Scores
+from roadworthy.core.results import Predictions, Recovered
+from roadworthy.core.types import UNLABELED, Batch, Dataset, Ids, Imputer, Labels, Maps
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import most_relevant_first
 from roadworthy.experiments.build import Context, imputer_for
 from roadworthy.experiments.items import Fingerprints, Item, imputer_spec, map_items
 from roadworthy.experiments.plans.plan import Plan
 from roadworthy.experiments.registry import part
-from roadworthy.experiments.stores.run_directory import verdict_arrays
-from roadworthy.models.prediction import evaluating, labelled, predict
+from roadworthy.experiments.stores.run_directory import prediction_arrays
+from roadworthy.models.prediction import evaluating, labeled, predict
 
 Arrays = Mapping[str, NDArray[Any]]
 FRACTIONS = (0.1, 0.5, 0.9)
 
 
-def usual_fractions(judged: Sequence[float]) -> tuple[float, ...]:
-    """10, 50 and 90 % where these were judged; else the least, the middle and the largest share that were.
+def usual_fractions(evaluated: Sequence[float]) -> tuple[float, ...]:
+    """10, 50 and 90 % where these were evaluated; else the least, the middle and the largest share that were.
 
     >>> usual_fractions((0, 0.1, 0.3, 0.5, 0.9)), usual_fractions((0, 0.2, 0.5, 0.8)), usual_fractions((0, 0.4))
     ((0.1, 0.5, 0.9), (0.2, 0.5, 0.8), (0.4,))
     """
-    there = [fraction for fraction in judged if 0 < fraction < 1]
+    there = [fraction for fraction in evaluated if 0 < fraction < 1]
     if not there or set(FRACTIONS) <= set(there):
         return FRACTIONS
     return tuple(dict.fromkeys((there[0], there[len(there) // 2], there[-1])))
@@ -90,7 +90,7 @@ class AuditTask:
     settings: Settings
     item: Item
     measure: Measure
-    scores: NDArray[np.float32] | None = None
+    maps: NDArray[np.float32] | None = None
     weights: Arrays | None = None
     painter: Arrays | None = None
     """the weights of an imputer that was trained here"""
@@ -132,12 +132,12 @@ def measured(task: AuditTask, context: Context) -> Arrays:
 def _masks(task: AuditTask, context: Context) -> Arrays:
     ids, labels = known_labels(context)
     key = Key(task.plan.seeds[0])
-    return verdict_arrays(read_share(_scores(task), task.measure.share, labels, ids, key, task.settings))
+    return prediction_arrays(read_share(_maps(task), task.measure.share, labels, ids, key, task.settings))
 
 
-def read_share(scores: Scores, share: float, labels: Labels, ids: Ids, key: Key, settings: Settings) -> Verdict:
+def read_share(maps: Maps, share: float, labels: Labels, ids: Ids, key: Key, settings: Settings) -> Predictions:
     """What the reader says of the masks of a method, this share removed, most relevant first."""
-    removed = removed_at(most_relevant_first(scores, ids, key), share)
+    removed = removed_at(most_relevant_first(maps, ids, key), share)
     return read_masks(removed, labels, ids, key.fold("masks"), READERS[settings.reader])
 
 
@@ -159,7 +159,7 @@ def _recovery(task: AuditTask, context: Context) -> Arrays:
         {name.removeprefix("weights."): torch.from_numpy(np.array(array)) for name, array in weights.items()}
     )
     holes = method_holes(task.measure.imputer, task.measure.method, task.plan.orders, task.settings.fractions)
-    ranks = {order: part("orders", order).make()(_scores(task)[rows], tested.ids, key) for order in task.plan.orders}
+    ranks = {order: part("orders", order).make()(_maps(task)[rows], tested.ids, key) for order in task.plan.orders}
     return recovered_arrays(
         {
             hole: recover(network.eval(), imputer, tested, removed_at(ranks[hole.order], hole.fraction), key)
@@ -171,7 +171,7 @@ def _recovery(task: AuditTask, context: Context) -> Arrays:
 def _geometry(task: AuditTask, context: Context) -> Arrays:
     _, labels = known_labels(context)
     orders = {name: part("orders", name).make() for name in task.plan.orders}
-    maps = {task.measure.method: lambda: _scores(task)}
+    maps = {task.measure.method: lambda: _maps(task)}
     found = geometry_of(context.data, labels, maps, orders, task.settings.fractions, Key(task.plan.seeds[0]))
     sums = {
         f"{field} {one.order} {one.fraction}": getattr(one, field)
@@ -226,8 +226,8 @@ def known_labels(context: Context) -> tuple[torch.Tensor, torch.Tensor]:
     labels = []
     with evaluating(context.model) as device:
         for batch in context.data.batches(256):
-            unknown = bool((batch.labels == UNLABELLED).any())
-            known = labelled(batch, predict(context.model, batch.images, device)) if unknown else batch
+            unknown = bool((batch.labels == UNLABELED).any())
+            known = labeled(batch, predict(context.model, batch.images, device)) if unknown else batch
             labels.append(known.labels)
     return context.data.ids, torch.cat(labels)
 
@@ -244,7 +244,7 @@ def _name(hole: Hole, field: str) -> str:
     return f"{field} {hole.masks if not hole.order else hole.order} {hole.fraction}"
 
 
-def _scores(task: AuditTask) -> torch.Tensor:
-    if task.scores is None:
+def _maps(task: AuditTask) -> torch.Tensor:
+    if task.maps is None:
         raise InputError(f"{task.measure.name}: the maps of {task.measure.method!r} are needed")
-    return torch.from_numpy(task.scores)
+    return torch.from_numpy(task.maps)

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 
 from roadworthy import statistics
+from roadworthy.audit.debiasing import linear_leads
 from roadworthy.audit.mask_information import check_classes
 from roadworthy.audit.tables import Hole
+from roadworthy.audit.tables import audit_tables as audit_tables_of
 from roadworthy.core.errors import DataError
 from roadworthy.core.files import write_atomically
 from roadworthy.core.results import Recovered
@@ -27,7 +29,7 @@ from roadworthy.experiments.auditing import (
 from roadworthy.experiments.build import built, fingerprints
 from roadworthy.experiments.items import Fingerprints, Item
 from roadworthy.experiments.plans.plan import Plan
-from roadworthy.experiments.runner import Executor, Notes, OnEvent, Work, map_tasks, painter, pending, verdicts
+from roadworthy.experiments.runner import Executor, Notes, OnEvent, Work, map_tasks, painter, pending, predictions
 from roadworthy.experiments.stores.run_directory import Store
 
 
@@ -113,18 +115,18 @@ def _tasks(work: AuditWork, store: Store, names: tuple[str, ...]) -> Iterator[Au
             work.settings,
             work.items[measure],
             measure,
-            scores=store.read_scores(work.work.maps[measure.method].id) if measure.method else None,
+            maps=store.read_maps(work.work.maps[measure.method].id) if measure.method else None,
             painter=painter(work.work, store, measure.imputer),
             weights=store.read("audit", work.items[trained].id)[1] if measure.name == "recovery" else None,
         )
 
 
 def audit_tables(work: AuditWork, store: Store) -> dict[str, pd.DataFrame]:
-    """masks, recovery, geometry, leads and verdicts, of what is there; gaps are gaps."""
+    """masks, recovery, geometry, leads and conclusions, of what is there; gaps are gaps."""
     plan, fractions = work.plan, work.settings.fractions
     done = {measure: item for measure, item in work.items.items() if measure not in work.missing}
     read = {
-        (measure.method, measure.share): store.read_verdict(item.id, "audit")
+        (measure.method, measure.share): store.read_predictions(item.id, "audit")
         for measure, item in done.items()
         if measure.name == "masks"
     }
@@ -141,11 +143,11 @@ def audit_tables(work: AuditWork, store: Store) -> dict[str, pd.DataFrame]:
         for measure, item in done.items()
         if measure.name == "geometry"
     ]
-    tables = statistics.audit_tables(read, recovered, shapes, plan.orders, fractions)
-    judged, _ = statistics.whole_curves(verdicts(work.work, store), work.work.trials)
-    if judged and len(tables["geometry"]):
-        classes = len(np.unique(next(iter(judged.values())).labels))
-        tables["leads"] = statistics.linear_leads(statistics.curves(judged), tables["geometry"], 1 / max(2, classes))
+    tables = audit_tables_of(read, recovered, shapes, plan.orders, fractions)
+    evaluated, _ = statistics.whole_curves(predictions(work.work, store), work.work.trials)
+    if evaluated and len(tables["geometry"]):
+        classes = len(np.unique(next(iter(evaluated.values())).labels))
+        tables["leads"] = linear_leads(statistics.curves(evaluated), tables["geometry"], 1 / max(2, classes))
     return tables
 
 

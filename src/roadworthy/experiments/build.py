@@ -21,14 +21,14 @@ from roadworthy.datasets import first
 from roadworthy.datasets.subsets import picked
 from roadworthy.experiments.items import Fingerprints, fingerprint_data, fingerprint_model
 from roadworthy.experiments.plans.plan import LOCATIONS, SIZES, Plan, Spec
-from roadworthy.experiments.registry import PARTS, part
+from roadworthy.experiments.registry import REGISTRY, part
 from roadworthy.imputers import Gain
 from roadworthy.models import load
 from roadworthy.models.loading import named
-from roadworthy.models.normalized import Normalised
+from roadworthy.models.normalized import Normalized
 from roadworthy.models.prediction import fastest_device
 from roadworthy.training.loop import Loss
-from roadworthy.training.trainer import Augment, School, readable
+from roadworthy.training.trainer import Augment, Trainer, readable
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -37,7 +37,7 @@ class Context(NamedTuple):
     """The parts of a plan, built; imputers that are yet to be trained are not among them."""
 
     data: Dataset
-    model: Normalised
+    model: Normalized
     methods: dict[str, Attribution]
     imputers: dict[str, Imputer]
     train: Dataset | None = None
@@ -98,42 +98,42 @@ def awaits_training(plan: Plan) -> bool:
     return plan.training is not None and not (plan.folder / plan.model.get("weights", "")).exists()
 
 
-def build_model(plan: Plan) -> Normalised:
+def build_model(plan: Plan) -> Normalized:
     if awaits_training(plan):
         weights = plan.folder / plan.model["weights"]
         raise PlanError(f"model.weights: there is no {weights} yet: make it with `roadworthy train` and this plan")
     return _build_model("model", plan.model, plan.folder)
 
 
-def build_network(plan: Plan) -> Normalised:
+def build_network(plan: Plan) -> Normalized:
     """A fresh network to be trained from scratch: [recipe] model, or the architecture of [model]."""
     if plan.network is None:
         return build_untrained(plan)
     return _build_model("recipe.model", {key: v for key, v in plan.network.items() if key != "weights"}, plan.folder)
 
 
-def build_untrained(plan: Plan) -> Normalised:
+def build_untrained(plan: Plan) -> Normalized:
     """The architecture of [model], with fresh weights."""
     spec = {key: value for key, value in plan.model.items() if key != "weights"}
     return _build_model("model", spec, plan.folder)
 
 
-def _build_model(key: str, spec: Spec, folder: Path) -> Normalised:
+def _build_model(key: str, spec: Spec, folder: Path) -> Normalized:
     options = dict(_placed(spec, folder))
     norm = {key: options.pop(key) for key in ("mean", "std") if key in options}
     name, weights, factory = options.pop("name"), options.pop("weights", None), options.pop("factory", None)
-    maker = factory or PARTS["models"][name].make
+    maker = factory or REGISTRY["models"][name].make
     with _importable(folder):
         network = _named(key, lambda: load(maker, weights, **options))
-    return network if isinstance(network, Normalised) and not norm else Normalised(network, **norm)
+    return network if isinstance(network, Normalized) and not norm else Normalized(network, **norm)
 
 
-def build_school(plan: Plan, seed: int) -> School:
+def build_trainer(plan: Plan, seed: int) -> Trainer:
     """How the model of a plan is trained. Nothing is removed: the images are learned from as they are."""
     training = plan.training
     if training is None:
         raise PlanError("[training] is missing: copy it from plans/cifar10-cpu-resnet18.toml")
-    return School(
+    return Trainer(
         training.recipe,
         readable(build_data(plan, "training")),
         lambda batch, rows, now: batch.images,

@@ -13,30 +13,30 @@ from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import FRACTIONS, checked_fractions
 from roadworthy.core.progress import progress_bar
 from roadworthy.core.random import Key
-from roadworthy.core.results import Dot, Verdict
-from roadworthy.core.types import Dataset, Model, Scores
+from roadworthy.core.results import Point, Predictions
+from roadworthy.core.types import Dataset, Maps, Model
 from roadworthy.datasets import as_dataset
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.inspection import Scratch, material_of
 from roadworthy.experiments.registry import part
 from roadworthy.experiments.study import (
+    Evaluated,
     Explained,
-    Judged,
     Study,
     as_imputers,
     as_method,
+    evaluator_all,
+    evaluator_study,
+    evaluator_until,
     joined,
     joined_ties,
-    judge_all,
-    judge_study,
-    judge_until,
     rehearse,
 )
 from roadworthy.imputers import NoisyLinear
 from roadworthy.models.normalized import as_model
 from roadworthy.models.prediction import evaluating
 
-CONTROLS = ("random", "edges", "centre", "blurred", "inverted")
+CONTROLS = ("random", "edges", "center", "blurred", "inverted")
 """What methods are measured against; `blurred` and `inverted` are copies of the leading methods."""
 
 _LEADERS = 2
@@ -64,16 +64,16 @@ def compare(
 ) -> Comparison:
     """Measure which of `methods` found what `model` uses, without retraining (ROAD).
 
-    `model`: a torch Module or any callable images -> logits; wrap it in `Normalised` if it expects normalised input.
+    `model`: a torch Module or any callable images -> logits; wrap it in `Normalized` if it expects normalized input.
     `data`: (images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`.
-    `methods`: name to an attribution, a plain function (model, batch, key) -> scores, ready maps or a part's name.
+    `methods`: name to an attribution, a plain function (model, batch, key) -> maps, ready maps or a part's name.
     `imputer`: an imputer or a part's name, or several as {name: imputer}.
     `target`: what is explained and whose probability is reported; accuracy is always against the label.
-    `batch_size`: images judged at once, for speed; `map_batch`: images explained at once.
+    `batch_size`: images evaluated at once, for speed; `map_batch`: images explained at once.
     `controls`: ranked beside the methods and marked; () for none.
     `until_ranked`: take images in growing batches, in an order fixed by the first seed, and stop when every two methods
-    are told apart or their combined scores surely differ by less than `margin`, at this level for all pairs together
-    (docs/statistics.md). Blurred and inverted copies are judged afterwards, on the images that were taken.
+    are told apart or their combined maps surely differ by less than `margin`, at this level for all pairs together
+    (docs/statistics.md). Blurred and inverted copies are evaluated afterwards, on the images that were taken.
     """
     _check_names(methods, orders, seeds, target, controls)
     shares = _above_zero(fractions)
@@ -105,27 +105,27 @@ def compare(
     ):
         examples = rehearse(study)
         if stopping:
-            done = judge_until(study, _ranked(stopping), scratch.path, advance)
+            done = evaluator_until(study, _ranked(stopping), scratch.path, advance)
         else:
-            done = [judge_study(study, scratch.path, advance)]
-        verdicts = joined([one.verdicts for one in done])
-        leaders = _leaders(verdicts, list(methods))
+            done = [evaluator_study(study, scratch.path, advance)]
+        predictions = joined([one.predictions for one in done])
+        leaders = _leaders(predictions, list(methods))
         if "blurred" in controls:
-            verdicts |= joined([judge_all(one, _blurred(one, leaders), advance) for one in done])
-            copied = _blurred_copies({name: examples.scores[name] for name in leaders})
-            examples = replace(examples, scores={**examples.scores, **copied})
+            predictions |= joined([evaluator_all(one, _blurred(one, leaders), advance) for one in done])
+            copied = _blurred_copies({name: examples.maps[name] for name in leaders})
+            examples = replace(examples, maps={**examples.maps, **copied})
     if "inverted" in controls and {"morf", "lerf"} <= set(orders):
-        verdicts |= _inverted(verdicts, leaders)
-    marked = tuple(sorted({dot.method for dot in verdicts} - set(methods)))
+        predictions |= _inverted(predictions, leaders)
+    marked = tuple(sorted({point.method for point in predictions} - set(methods)))
     material = material_of(done, dataset, leaders if "blurred" in controls else (), scratch)
     return Comparison(
-        verdicts, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset),
+        predictions, marked, study.imputers, examples, dataset.classes, joined_ties(done), stopping, len(dataset),
         material, _described(network, dataset),
     )  # fmt: skip
 
 
 def _described(model: Model, data: Dataset) -> dict[str, str]:
-    """What was judged and on what, for people."""
+    """What was evaluated and on what, for people."""
     network = getattr(model.network, "network", model.network)
     name = getattr(network, "__name__", type(network).__name__)
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -153,15 +153,15 @@ def _stopping(study: Study, level: float | None, margin: float, copies: int) -> 
     if not 0.5 <= level < 1:
         raise RangeError(f"until_ranked={level}: give how sure to be, from 0.5 to below 1, such as 0.95")
     if not margin >= 0:
-        raise RangeError(f"margin={margin}: give a difference of scores, 0 or more, such as 0.02")
+        raise RangeError(f"margin={margin}: give a difference of maps, 0 or more, such as 0.02")
     if len(study.methods) < 2:
         raise InputError("until_ranked needs at least 2 methods: add a method or a control")
     contenders = len(study.methods) + copies
     return statistics.Stopping(level, margin, contenders * (contenders - 1) // 2 * len(study.imputers))
 
 
-def _ranked(stopping: statistics.Stopping) -> Callable[[Mapping[Dot, Verdict]], bool]:
-    return lambda verdicts: not statistics.undecided(statistics.pairs(verdicts, stopping=stopping)).any()
+def _ranked(stopping: statistics.Stopping) -> Callable[[Mapping[Point, Predictions]], bool]:
+    return lambda predictions: not statistics.undecided(statistics.pairs(predictions, stopping=stopping)).any()
 
 
 def _device(name: torch.device | str) -> torch.device:
@@ -199,26 +199,26 @@ def _above_zero(fractions: Sequence[float]) -> tuple[float, ...]:
     return shares
 
 
-def _leaders(verdicts: Mapping[Dot, Verdict], asked: Sequence[str]) -> list[str]:
+def _leaders(predictions: Mapping[Point, Predictions], asked: Sequence[str]) -> list[str]:
     """The best of the user's methods, by the combined score where there are both orders."""
-    table = statistics.ranking(verdicts)
+    table = statistics.ranking(predictions)
     return [name for name in table["method"].drop_duplicates() if name in asked][:_LEADERS]
 
 
-def _blurred(judged: Judged, leaders: Sequence[str]) -> Explained:
-    for rows, block in judged.study.blocks():
-        yield rows, block, _blurred_copies({name: judged.shelf.get(name, rows) for name in leaders})
+def _blurred(evaluated: Evaluated, leaders: Sequence[str]) -> Explained:
+    for rows, block in evaluated.study.blocks():
+        yield rows, block, _blurred_copies({name: evaluated.shelf.get(name, rows) for name in leaders})
 
 
-def _blurred_copies(scores: Mapping[str, Scores]) -> dict[str, Scores]:
-    return {f"{name} blurred": blurred(values) for name, values in scores.items()}
+def _blurred_copies(maps: Mapping[str, Maps]) -> dict[str, Maps]:
+    return {f"{name} blurred": blurred(values) for name, values in maps.items()}
 
 
-def _inverted(verdicts: Mapping[Dot, Verdict], leaders: Sequence[str]) -> dict[Dot, Verdict]:
-    """Upside down, a map's MoRF is its LeRF: the Verdicts are there already."""
+def _inverted(predictions: Mapping[Point, Predictions], leaders: Sequence[str]) -> dict[Point, Predictions]:
+    """Upside down, a map's MoRF is its LeRF: the PointPredictions are there already."""
     swapped = {"morf": "lerf", "lerf": "morf"}
     return {
-        dot._replace(method=f"{dot.method} inverted", order=swapped[dot.order]): one
-        for dot, one in verdicts.items()
-        if dot.method in leaders
+        point._replace(method=f"{point.method} inverted", order=swapped[point.order]): one
+        for point, one in predictions.items()
+        if point.method in leaders
     }

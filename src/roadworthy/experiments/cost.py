@@ -1,6 +1,6 @@
 """What would a plan cost? A few images are timed with thinned-out methods, and multiplied by what was left out.
 
-Maps and dots are timed at two sizes, so that what is paid once (loading, building) is not multiplied.
+PrecomputedMaps and points are timed at two sizes, so that what is paid once (loading, building) is not multiplied.
 """
 
 import math
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from roadworthy.attributions import paper_methods
 from roadworthy.core.random import Key
-from roadworthy.core.types import Dataset, Imputer, Removal, Scores
+from roadworthy.core.types import Dataset, Imputer, Maps, Removal
 from roadworthy.datasets import first
-from roadworthy.evaluation.evaluators import Mapped, MaskTuned, Retrained
+from roadworthy.evaluation.evaluators import FineTuned, Mapped, Retrain
 from roadworthy.experiments.build import (
     Arrays,
     awaits_training,
@@ -22,7 +22,7 @@ from roadworthy.experiments.build import (
     build_data,
     build_loss,
     build_network,
-    build_school,
+    build_trainer,
     build_untrained,
     built,
 )
@@ -88,11 +88,11 @@ def estimate(plan: Plan) -> Estimate:
         if plan.trained_imputers:
             each, painter = _time_gain(few)
             trainings += len(plan.trained_imputers) * each * train_images * gain_of(plan).epochs
-        dots = _time_dots(few, painter, max(2, count))
-        trials = sum(_sweeps(plan, name) * line.at(images * len(plan.fractions)) for name, line in dots.items())
+        points = _time_points(few, painter, max(2, count))
+        trials = sum(_sweeps(plan, name) * line.at(images * len(plan.fractions)) for name, line in points.items())
         if plan.recipe is not None:
-            fills = {name: line.each for name, line in dots.items()}
-            trainings += _time_judges(few, fills) * train_images * plan.recipe.epochs
+            fills = {name: line.each for name, line in points.items()}
+            trainings += _time_evaluators(few, fills) * train_images * plan.recipe.epochs
     return Estimate(images, train_images, maps, trials, trainings, model)
 
 
@@ -146,33 +146,33 @@ def _timed_maps(few: Plan, count: int, shared: list[tuple[str, ...]]) -> dict[tu
     return {names: seconds(lambda names=names: perform(MapTask(plan, names))) for names in shared}  # type: ignore[misc]
 
 
-# ── dots ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── points ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _time_dots(few: Plan, painter: Arrays | None, images: int) -> dict[str, Line]:
+def _time_points(few: Plan, painter: Arrays | None, images: int) -> dict[str, Line]:
     """imputer to what an image costs at one fraction"""
     small, large = (_timed_sweeps(few, painter, size) for size in (1, images))
     return {name: Line.through((1, small[name]), (images, large[name])) for name in few.imputers}
 
 
-def _sweeps(plan: Plan, imputer: str, *judges: str) -> int:
-    """How many there are with that imputer, and with one of those judges if any is named."""
-    return sum(sweep[2] == imputer and sweep[3] in (judges or plan.judges) for sweep in plan.sweeps())
+def _sweeps(plan: Plan, imputer: str, *evaluators: str) -> int:
+    """How many there are with that imputer, and with one of those evaluators if any is named."""
+    return sum(sweep[2] == imputer and sweep[3] in (evaluators or plan.evaluators) for sweep in plan.sweeps())
 
 
 def _timed_sweeps(few: Plan, painter: Arrays | None, images: int) -> dict[str, float]:
     """imputer to the seconds of one fraction"""
     plan = replace(few, data=_first(few.data, images), train=None)
-    scores = _some_scores(built(plan).data).numpy()
+    maps = _some_maps(built(plan).data).numpy()
     found = {}
     for imputer in plan.imputers:
         own = painter if imputer in plan.trained_imputers else None
-        task = SweepTask(plan, next(iter(plan.maps)), "morf", imputer, "fixed-model", 0, (0.5,), scores, painter=own)
+        task = SweepTask(plan, next(iter(plan.maps)), "morf", imputer, "no-retrain", 0, (0.5,), maps, painter=own)
         found[imputer] = seconds(lambda task=task: perform(task))  # type: ignore[misc]
     return found
 
 
-def _some_scores(data: Dataset) -> Scores:
+def _some_maps(data: Dataset) -> Maps:
     height, width = next(data.batches(1)).images.shape[-2:]
     return Key(0).uniform(data.ids, (height, width))
 
@@ -180,12 +180,12 @@ def _some_scores(data: Dataset) -> Scores:
 # ── trainings ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _time_judges(few: Plan, fills: Mapping[str, float]) -> float:
-    """Seconds per image and epoch, of all trainings of judges together.
+def _time_evaluators(few: Plan, fills: Mapping[str, float]) -> float:
+    """Seconds per image and epoch, of all trainings of evaluators together.
 
-    One fill is timed in a training. Another costs there more or less what it does in a dot, which `fills` tells.
+    One fill is timed in a training. Another costs there more or less what it does in a point, which `fills` tells.
     """
-    retrained = {name: (len(few.fractions) - 1) * _sweeps(few, name, "retrained") for name in few.imputers}
+    retrained = {name: (len(few.fractions) - 1) * _sweeps(few, name, "retrain") for name in few.imputers}
     tuned = Counter(imputer for imputer, _ in few.tunings())
     base = next(iter(built(few).imputers), None)
     more = {name: fills[name] - (fills[base] if base else 0.0) for name in few.imputers}
@@ -203,28 +203,28 @@ def _time_judges(few: Plan, fills: Mapping[str, float]) -> float:
 def _time_retraining(few: Plan, imputer: str | None) -> float:
     train = train_of(built(few))
 
-    def teach(on_epoch: OnEpoch) -> None:
-        judge = Retrained(
-            _short(recipe_of(few)), Mapped(train, _some_scores(train)), lambda: build_network(few),
+    def run(on_epoch: OnEpoch) -> None:
+        evaluator = Retrain(
+            _short(recipe_of(few)), Mapped(train, _some_maps(train)), lambda: build_network(few),
             loss=build_loss(few), augment=build_augment(few), device=fastest_device(), on_epoch=on_epoch,
         )  # fmt: skip
-        judge.trained(Removal(part("orders", "morf").make(), _imputer(few, imputer)), 0.5, Key(0))
+        evaluator.trained(Removal(part("orders", "morf").make(), _imputer(few, imputer)), 0.5, Key(0))
 
-    return seconds_per_image(teach, len(train))
+    return seconds_per_image(run, len(train))
 
 
 def _time_tuning(few: Plan, imputer: str | None) -> float:
     context = built(few)
 
-    def teach(on_epoch: OnEpoch) -> None:
-        judge = MaskTuned(
+    def run(on_epoch: OnEpoch) -> None:
+        evaluator = FineTuned(
             _short(recipe_of(few)), train_of(context), context.model,
             loss=build_loss(few), augment=build_augment(few), on_epoch=on_epoch,
         )  # fmt: skip
         with evaluating(context.model, fastest_device()):
-            judge.tuned(_imputer(few, imputer), Key(0))
+            evaluator.tuned(_imputer(few, imputer), Key(0))
 
-    return seconds_per_image(teach, len(train_of(context)))
+    return seconds_per_image(run, len(train_of(context)))
 
 
 def _imputer(few: Plan, name: str | None) -> Imputer:
@@ -236,14 +236,14 @@ def _time_gain(few: Plan) -> tuple[float, Arrays]:
     """Seconds per image and epoch, and the weights of one that has hardly begun."""
     recipe, train = replace(gain_of(few), epochs=EPOCHS), train_of(built(few))
     some = first(train, max(2, len(train) // 2))  # two networks at work: half as many images do
-    learned, _ = split(len(some), recipe.optimisation, Key(0))
+    learned, _ = split(len(some), recipe.optimization, Key(0))
     begun: dict[str, Arrays] = {}
 
-    def teach(on_epoch: OnEpoch) -> None:
+    def run(on_epoch: OnEpoch) -> None:
         tensors = train_gain(recipe, some, device=fastest_device(), on_epoch=on_epoch).tensors()
         begun["weights"] = {name: tensor.numpy() for name, tensor in tensors.items()}
 
-    return seconds_per_image(teach, len(learned)), begun["weights"]
+    return seconds_per_image(run, len(learned)), begun["weights"]
 
 
 def _time_model(plan: Plan, images: int) -> float:
@@ -252,15 +252,15 @@ def _time_model(plan: Plan, images: int) -> float:
         return 0.0
     recipe, learned = plan.training.recipe, len(build_data(plan, "training"))
     few = _first(plan.training.data, max(2, min(images, recipe.batch_size)))
-    school = build_school(replace(plan, training=replace(plan.training, recipe=_short(recipe), data=few)), seed=0)
+    trainer = build_trainer(replace(plan, training=replace(plan.training, recipe=_short(recipe), data=few)), seed=0)
 
-    def teach(on_epoch: OnEpoch) -> None:
+    def run(on_epoch: OnEpoch) -> None:
         with Key(0).fold("init").torch_rng():
             model = build_untrained(plan).to(fastest_device())
-        school._replace(on_epoch=on_epoch).train(model)
+        trainer._replace(on_epoch=on_epoch).train(model)
 
     with threads(plan.threads):
-        return seconds_per_image(teach, len(school.data)) * learned * recipe.epochs
+        return seconds_per_image(run, len(trainer.data)) * learned * recipe.epochs
 
 
 def _short(recipe: Recipe) -> Recipe:

@@ -12,14 +12,14 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Dataset
 from roadworthy.datasets import CIFAR10, Digits, first
 from roadworthy.models import resnet20_cifar10, small_cnn
-from roadworthy.models.normalized import Normalised
+from roadworthy.models.normalized import Normalized
 from roadworthy.training.loop import EpochRecord, Recipe, fit, shuffled
 
 RECIPE = Recipe(epochs=6, batch_size=64, lr=5e-3, schedule="cosine")
 
 
 class Demo(NamedTuple):
-    model: Normalised
+    model: Normalized
     data: Dataset
     methods: dict[str, Any]
     accuracy: float | None
@@ -36,12 +36,12 @@ def digits_demo(images: int = 500, on_epoch: Callable[[EpochRecord], object] | N
     return Demo(model, first(test, images), methods, float(hits.float().mean()))
 
 
-def digits_cnn(on_epoch: Callable[[EpochRecord], object] | None = None) -> Normalised:
+def digits_cnn(on_epoch: Callable[[EpochRecord], object] | None = None) -> Normalized:
     """A small CNN trained on the digits, on one thread so that it always has the same weights; it takes seconds."""
     train, key = Digits("train"), Key(0).fold("demo")
     (whole,) = train.batches(len(train))
     with key.fold("init").torch_rng():
-        model = Normalised(small_cnn(classes=10, channels=1), mean=0.13, std=0.31)
+        model = Normalized(small_cnn(classes=10, channels=1), mean=0.13, std=0.31)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -9,14 +9,14 @@ import pandas as pd
 
 from roadworthy import statistics
 from roadworthy.core.errors import DataError, InputError, RoadworthyError
-from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments.auditor import read_table
 from roadworthy.experiments.plans.plan import CONTROLS, Plan
 from roadworthy.experiments.runner import Runtime, Work, runtimes
 from roadworthy.experiments.scenes import scenes
 from roadworthy.experiments.stores.run_directory import Store
 from roadworthy.report.figures.pictures import Scene
-from roadworthy.report.palette import Look, colours
+from roadworthy.report.palette import Look, colors
 
 AUDIT: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_if_optimal"),
@@ -48,30 +48,30 @@ class Material:
     def looks(self) -> dict[str, Look]:
         audited = [table["method"] for table in self.audit.values() if "method" in table]
         names = pd.concat([self.curves["method"], *audited])
-        return colours(list(names.unique()), self.controls)
+        return colors(list(names.unique()), self.controls)
 
 
 def gathered(
     folder: Path,
-    verdicts: Mapping[Dot, Verdict],
+    predictions: Mapping[Point, Predictions],
     work: Work | None = None,
     plan: Plan | None = None,
     method: str | None = None,
 ) -> Material:
-    """The tables of `verdicts`, whole curves all of them; `plan` says where its images lie."""
+    """The tables of `predictions`, whole curves all of them; `plan` says where its images lie."""
     gaps: dict[str, str] = {}
-    controls = controls_among({dot.method for dot in verdicts}, work.plan if work else None)
-    chosen = _chosen(verdicts, controls, method)
-    curves = statistics.curves(verdicts)
+    controls = controls_among({point.method for point in predictions}, work.plan if work else None)
+    chosen = _chosen(predictions, controls, method)
+    curves = statistics.curves(predictions)
     audit = {name: _audit(folder, name, gaps) for name in AUDIT}
     return Material(
         curves,
-        _agreement(verdicts, controls, gaps),
+        _agreement(predictions, controls, gaps),
         _runtimes(folder, work, gaps),
         audit,
-        _scenes(folder, verdicts, work, plan, controls, chosen, gaps),
+        _scenes(folder, predictions, work, plan, controls, chosen, gaps),
         controls,
-        len(np.unique(next(iter(verdicts.values())).labels)),
+        len(np.unique(next(iter(predictions.values())).labels)),
         chosen,
         gaps | _curve_gaps(curves, audit["masks"], chosen),
     )
@@ -84,13 +84,13 @@ def controls_among(methods: Collection[str], plan: Plan | None) -> tuple[str, ..
     return tuple(sorted(name for name in methods if name in CONTROLS or name.endswith((" blurred", " inverted"))))
 
 
-def _chosen(verdicts: Mapping[Dot, Verdict], controls: Sequence[str], method: str | None) -> str:
-    there = [name for name in dict.fromkeys(dot.method for dot in verdicts) if name not in controls]
+def _chosen(predictions: Mapping[Point, Predictions], controls: Sequence[str], method: str | None) -> str:
+    there = [name for name in dict.fromkeys(point.method for point in predictions) if name not in controls]
     if method is not None and method not in there:
         raise InputError(f"method {method!r} has no whole curve here; there are: {', '.join(there)}")
     if method is not None or not there:
-        return method or next(iter(verdicts)).method
-    table = statistics.ranking(verdicts, controls)
+        return method or next(iter(predictions)).method
+    table = statistics.ranking(predictions, controls)
     asked = table[~table["control"]]
     return str(
         (asked[asked["imputer"] == "linear"] if (asked["imputer"] == "linear").any() else asked)["method"].iloc[0]
@@ -99,31 +99,31 @@ def _chosen(verdicts: Mapping[Dot, Verdict], controls: Sequence[str], method: st
 
 def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str) -> dict[str, str]:
     gaps = {}
-    trained = curves[(curves["judge"] == "retrained") & (curves["imputer"] == "linear")]
+    trained = curves[(curves["evaluator"] == "retrain") & (curves["imputer"] == "linear")]
     if trained.empty:
-        gaps["retrained"] = (
-            'no curves of the judge "retrained" with imputer "linear": add them to [evaluation] and run the plan again'
+        gaps["retrain"] = (
+            'no curves of the evaluator "retrain" with imputer "linear": add them to [evaluation] and run the plan again'
         )
-    if curves.loc[curves["method"] == method, "judge"].nunique() < 2:
-        gaps["judges"] = (
-            f'{method} has one judge only: add "retrained" to judges in [evaluation] and run the plan again'
+    if curves.loc[curves["method"] == method, "evaluator"].nunique() < 2:
+        gaps["evaluators"] = (
+            f'{method} has one evaluator only: add "retrain" to evaluators in [evaluation] and run the plan again'
         )
-    judged, audited = (set(table.loc[table["order"] == "morf", "method"]) for table in (curves, masks))
-    if not judged & audited:
+    evaluated, audited = (set(table.loc[table["order"] == "morf", "method"]) for table in (curves, masks))
+    if not evaluated & audited:
         gaps["masked scores"] = (
-            "no method has both MoRF curves and audited MoRF masks: judge and audit it in MoRF order"
+            "no method has both MoRF curves and audited MoRF masks: evaluator and audit it in MoRF order"
         )
     return gaps
 
 
-def _agreement(verdicts: Mapping[Dot, Verdict], controls: Sequence[str], gaps: dict[str, str]) -> pd.DataFrame:
+def _agreement(predictions: Mapping[Point, Predictions], controls: Sequence[str], gaps: dict[str, str]) -> pd.DataFrame:
     try:
-        table = statistics.consistency(verdicts, controls)
+        table = statistics.agreement(predictions, controls)
     except InputError as error:
         gaps["agreement"] = f"{error}: add methods to the plan and run it again"
         return pd.DataFrame()
     if table.empty:
-        gaps["agreement"] = "one setting only: add an order, an imputer or a judge to the plan and run it again"
+        gaps["agreement"] = "one setting only: add an order, an imputer or a evaluator to the plan and run it again"
     return table
 
 
@@ -147,7 +147,7 @@ def _audit(folder: Path, name: str, gaps: dict[str, str]) -> pd.DataFrame:
 
 def _scenes(
     folder: Path,
-    verdicts: Mapping[Dot, Verdict],
+    predictions: Mapping[Point, Predictions],
     work: Work | None,
     plan: Plan | None,
     controls: Sequence[str],
@@ -157,9 +157,9 @@ def _scenes(
     if work is None or plan is None:
         gaps["scenes"] = "a saved comparison holds no images and maps: fill a store with `roadworthy run`"
         return []
-    shown = [name for name in dict.fromkeys(dot.method for dot in verdicts) if name not in controls]
+    shown = [name for name in dict.fromkeys(point.method for point in predictions) if name not in controls]
     try:
-        return scenes(plan, work, Store(folder), shown or [method], method, next(iter(verdicts.values())))
+        return scenes(plan, work, Store(folder), shown or [method], method, next(iter(predictions.values())))
     except RoadworthyError as error:
         gaps["scenes"] = f"{error}; if the images lie elsewhere, say so with --plan PLAN"
         return []

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from roadworthy.attributions.maps import as_scores
+from roadworthy.attributions.maps import as_maps
 from roadworthy.core.errors import ShapeError
 from roadworthy.core.masks import checked_fractions, removed_at
 from roadworthy.core.random import Key
@@ -30,17 +30,17 @@ def impute(imputer: Imputer, images: Any, removed: Any, *, seed: int = 0, ids: A
     return imputer(batch, gone, Key(seed))
 
 
-def removed(scores: Any, fraction: float, order: str = "morf", *, seed: int = 0, ids: Any = None) -> Removed:
+def removal_mask(maps: Any, fraction: float, order: str = "morf", *, seed: int = 0, ids: Any = None) -> Removed:
     """The pixels that are gone at `fraction`: bool `(n, h, w)`, exactly floor(fraction·h·w + ½) per image.
 
-    >>> removed(torch.tensor([[[0.1, 0.9], [0.5, 0.3]]]), 0.5)
+    >>> removal_mask(torch.tensor([[[0.1, 0.9], [0.5, 0.3]]]), 0.5)
     tensor([[[False,  True],
              [ True, False]]])
     """
     checked_fractions([fraction])
-    maps = torch.as_tensor(scores)
+    maps = torch.as_tensor(maps)
     if maps.ndim != 3:
-        raise ShapeError(f"scores {tuple(maps.shape)}: give one score per pixel, (n, h, w)")
+        raise ShapeError(f"maps {tuple(maps.shape)}: give one score per pixel, (n, h, w)")
     samples = torch.arange(len(maps)) if ids is None else torch.as_tensor(ids)
-    ranks = part("orders", order).make()(as_scores("scores", maps, samples, maps[:, None]), samples, Key(seed))
+    ranks = part("orders", order).make()(as_maps("maps", maps, samples, maps[:, None]), samples, Key(seed))
     return removed_at(ranks, fraction)

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
-from roadworthy.core.types import Imputer, Ranks, Scores
+from roadworthy.core.types import Imputer, Maps, Ranks
 from roadworthy.experiments.registry import part
 from roadworthy.experiments.study import Examples
-from roadworthy.report.html.strips import Picture, Story, Strip
+from roadworthy.report.html.strips import Example, Picture, Strip
 
 IMAGES = 4
 _ORDERS = {"morf": "most relevant first (MoRF)", "lerf": "least relevant first (LeRF)"}
@@ -24,12 +24,12 @@ def stories(
     orders: Sequence[str],
     fractions: Sequence[float],
     classes: Sequence[str],
-) -> list[Story]:
+) -> list[Example]:
     """One story per image; pixels are removed as the first of `methods` says, the others show their maps."""
     few = examples.batch[:IMAGES]
-    scores = {name: examples.scores[name][:IMAGES] for name in methods}
+    maps = {name: examples.maps[name][:IMAGES] for name in methods}
     leader = methods[0]
-    ranks: dict[str, Ranks] = {name: part("orders", name).make()(scores[leader], few.ids, Key(0)) for name in orders}
+    ranks: dict[str, Ranks] = {name: part("orders", name).make()(maps[leader], few.ids, Key(0)) for name in orders}
     filled = {
         (order, name, fraction): imputer(few, removed_at(ranks[order], fraction), Key(0))
         for order in orders
@@ -37,14 +37,14 @@ def stories(
         for fraction in fractions
     }
     return [
-        Story(
+        Example(
             f"Image {int(few.ids[row])}, {class_name(int(few.labels[row]), classes, bool(examples.guessed[row]))}",
             [
                 Strip(
                     "The image and its maps",
                     [
                         Picture("original", few.images[row].numpy()),
-                        *(Picture(name, _heat(scores[name][row])) for name in methods),
+                        *(Picture(name, _heat(maps[name][row])) for name in methods),
                     ],
                 ),
                 *(
@@ -74,7 +74,7 @@ def class_name(label: int, classes: Sequence[str], guessed: bool = False) -> str
     return f"predicted {name}" if guessed else f"class {name}"
 
 
-def _heat(scores: Scores) -> NDArray[np.float32]:
-    """Ranks as grey levels: scores differ too much in scale to be shown as they are. White is most relevant."""
-    order = torch.argsort(torch.argsort(scores.flatten())).reshape(1, *scores.shape)
-    return (order / max(1, scores.numel() - 1)).numpy().astype(np.float32)
+def _heat(maps: Maps) -> NDArray[np.float32]:
+    """Ranks as gray levels: maps differ too much in scale to be shown as they are. White is most relevant."""
+    order = torch.argsort(torch.argsort(maps.flatten())).reshape(1, *maps.shape)
+    return (order / max(1, maps.numel() - 1)).numpy().astype(np.float32)

@@ -13,21 +13,20 @@ import numpy as np
 import pandas as pd
 import torch
 
-from roadworthy import statistics
 from roadworthy.attributions.controls import blurred
 from roadworthy.audit.geometry import Geometry, geometry_of
 from roadworthy.audit.mask_detection import recover, train_predictor
 from roadworthy.audit.mask_information import check_classes
-from roadworthy.audit.tables import Hole
+from roadworthy.audit.tables import Hole, audit_tables, most_relevant_share
 from roadworthy.core.masks import removed_at
 from roadworthy.core.progress import progress_bar
 from roadworthy.core.random import Key
-from roadworthy.core.results import Recovered, Verdict
-from roadworthy.core.types import Dataset, Imputer, Labels, Order, Scores
+from roadworthy.core.results import Predictions, Recovered
+from roadworthy.core.types import Dataset, Imputer, Labels, Maps, Order
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import rank
 from roadworthy.experiments.auditing import Settings, apart, method_holes, read_share, recovered_patterns
-from roadworthy.experiments.study import Judged
+from roadworthy.experiments.study import Evaluated
 
 
 class Scratch:
@@ -44,7 +43,7 @@ class Material:
 
     data: Dataset
     labels: Labels
-    scores: Mapping[str, Callable[[], Scores]]
+    maps: Mapping[str, Callable[[], Maps]]
     orders: Mapping[str, Order]
     imputers: Mapping[str, Imputer]
     seed: int
@@ -52,21 +51,21 @@ class Material:
     """where the maps lie"""
 
 
-def material_of(judged: Sequence[Judged], data: Dataset, copied: Sequence[str], scratch: Scratch) -> Material:
-    """The images that were judged, in the order of `data`, with the maps on the shelf and blurred copies of some."""
-    study = judged[0].study
+def material_of(evaluated: Sequence[Evaluated], data: Dataset, copied: Sequence[str], scratch: Scratch) -> Material:
+    """The images that were evaluated, in the order of `data`, with the maps on the shelf and blurred copies of some."""
+    study = evaluated[0].study
     place = {int(sample): row for row, sample in enumerate(data.ids)}
-    rows = np.array([place[int(sample)] for one in judged for sample in one.plain.ids])
+    rows = np.array([place[int(sample)] for one in evaluated for sample in one.plain.ids])
     order = torch.from_numpy(np.argsort(rows))
 
-    def scores(name: str) -> Scores:
-        return torch.cat([one.shelf.get(name, slice(None)) for one in judged])[order]
+    def loaded(name: str) -> Maps:
+        return torch.cat([one.shelf.get(name, slice(None)) for one in evaluated])[order]
 
-    def copy(name: str) -> Scores:
-        return blurred(scores(name))
+    def copy(name: str) -> Maps:
+        return blurred(loaded(name))
 
-    maps = {name: partial(scores, name) for name in study.methods}
-    labels = torch.from_numpy(np.concatenate([one.plain.labels for one in judged]))[order]
+    maps = {name: partial(loaded, name) for name in study.methods}
+    labels = torch.from_numpy(np.concatenate([one.plain.labels for one in evaluated]))[order]
     return Material(
         picked(data, np.sort(rows).tolist()),
         labels,
@@ -79,13 +78,13 @@ def material_of(judged: Sequence[Judged], data: Dataset, copied: Sequence[str], 
 
 
 def inspect(material: Material, settings: Settings, progress: bool = True) -> dict[str, pd.DataFrame]:
-    """masks, recovery, geometry and verdicts as tables (docs/audit.md)."""
+    """masks, recovery, geometry and predictions as tables (docs/audit.md)."""
     check_classes(material.labels.numpy(), len(material.data.classes))
     orders, key = list(material.orders), Key(material.seed)
-    shares = sorted({statistics.most_relevant_share(*one) for one in product(orders, settings.fractions)})
-    steps = len(material.scores) * (len(shares) + len(material.imputers) + 1) + len(material.imputers)
+    shares = sorted({most_relevant_share(*one) for one in product(orders, settings.fractions)})
+    steps = len(material.maps) * (len(shares) + len(material.imputers) + 1) + len(material.imputers)
     recovered: dict[Hole, Recovered] = {}
-    read: dict[tuple[str, float], Verdict] = {}
+    read: dict[tuple[str, float], Predictions] = {}
     shapes: list[Geometry] = []
     with progress_bar("auditing", steps, progress) as advance:
         learned, tested, rows = apart(material.data, key)
@@ -94,10 +93,10 @@ def inspect(material: Material, settings: Settings, progress: bool = True) -> di
             networks[name] = train_predictor(imputer, learned, key.fold("predictor"))
             recovered |= dict(recovered_patterns(networks[name], name, imputer, tested, settings.fractions, key))
             advance(1)
-        for method, maps in material.scores.items():
-            scores = maps()
-            ranks = rank(material.orders, scores, material.data.ids, key)
-            one = {method: partial(_same, scores)}
+        for method, load in material.maps.items():
+            maps = load()
+            ranks = rank(material.orders, maps, material.data.ids, key)
+            one = {method: partial(_same, maps)}
             shapes.append(geometry_of(material.data, material.labels, one, material.orders, settings.fractions, key))
             advance(1)
             for name, imputer in material.imputers.items():
@@ -106,10 +105,10 @@ def inspect(material: Material, settings: Settings, progress: bool = True) -> di
                     recovered[hole] = recover(networks[name], imputer, tested, removed, key)
                 advance(1)
             for share in shares:
-                read[method, share] = read_share(scores, share, material.labels, material.data.ids, key, settings)
+                read[method, share] = read_share(maps, share, material.labels, material.data.ids, key, settings)
                 advance(1)
-    return statistics.audit_tables(read, recovered, shapes, orders, settings.fractions)
+    return audit_tables(read, recovered, shapes, orders, settings.fractions)
 
 
-def _same(scores: Scores) -> Scores:
-    return scores
+def _same(maps: Maps) -> Maps:
+    return maps

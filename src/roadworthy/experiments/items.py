@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from roadworthy.core.results import Dot
+from roadworthy.core.results import Point
 from roadworthy.core.types import Dataset
 from roadworthy.experiments.plans.plan import LOCATIONS, Plan, Spec
-from roadworthy.models.normalized import Normalised
+from roadworthy.models.normalized import Normalized
 
 Kind = Literal["map", "trial", "model", "audit"]
 
@@ -32,14 +32,14 @@ class Fingerprints(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One dot, as strings and numbers: what a Verdict is an answer to."""
+    """One point, as strings and numbers: what a Predictions is an answer to."""
 
     dataset: Spec
     model: Spec
     attribution: Spec
     order: str
     imputer: Spec
-    judge: str | Spec
+    evaluator: str | Spec
     fraction: float
     seed: int
     batch: int
@@ -88,7 +88,7 @@ def model_items(plan: Plan, prints: Fingerprints) -> dict[tuple[str, int], Item]
         (imputer, seed): Item(
             "model",
             {**common, "imputer": imputer_spec(plan, prints, imputer), "seed": seed},
-            {"judge": "mask-tuned", "imputer": imputer, "seed": seed},
+            {"evaluator": "fine-tuned", "imputer": imputer, "seed": seed},
         )
         for imputer, seed in plan.tunings()
     }
@@ -111,30 +111,30 @@ def imputer_spec(plan: Plan, prints: Fingerprints, name: str) -> Spec:
     return {**_placeless(spec), "fingerprint": prints.imputers[name]} if name in plan.imputer_files else spec
 
 
-def trial_items(plan: Plan, prints: Fingerprints) -> Iterator[tuple[Dot, Item]]:
-    """Without removal a retrained model depends on no method, order or imputer: those dots share one item."""
-    subject, maps, judges = _subject(plan, prints), plan.maps, _judges(plan, prints)
+def trial_items(plan: Plan, prints: Fingerprints) -> Iterator[tuple[Point, Item]]:
+    """Without removal a retrained model depends on no method, order or imputer: those points share one item."""
+    subject, maps, evaluators = _subject(plan, prints), plan.maps, _evaluators(plan, prints)
     imputers = {name: imputer_spec(plan, prints, name) for name in plan.imputers}
     map_setting = {"map_seed": plan.map_seed, "map_batch": plan.map_batch}
-    for method, order, imputer, judge, seed in plan.sweeps():
+    for method, order, imputer, evaluator, seed in plan.sweeps():
         for fraction in plan.fractions:
             trial = Trial(
                 **subject, attribution={**maps[method], **map_setting}, order=order, imputer=imputers[imputer],
-                judge=judges[judge], fraction=fraction, seed=seed, batch=plan.batch, threads=plan.threads,
+                evaluator=evaluators[evaluator], fraction=fraction, seed=seed, batch=plan.batch, threads=plan.threads,
             )  # fmt: skip
-            if judge == "retrained" and fraction == 0:
+            if evaluator == "retrain" and fraction == 0:
                 trial = replace(trial, attribution={}, order="", imputer={})
-            dot = Dot(method, order, imputer, judge, fraction, seed)
-            yield dot, Item("trial", asdict(trial), dot._asdict())
+            point = Point(method, order, imputer, evaluator, fraction, seed)
+            yield point, Item("trial", asdict(trial), point._asdict())
 
 
-def _judges(plan: Plan, prints: Fingerprints) -> dict[str, str | Spec]:
-    """A judge that trains is told by all it trains with."""
+def _evaluators(plan: Plan, prints: Fingerprints) -> dict[str, str | Spec]:
+    """A evaluator that trains is told by all it trains with."""
     training = _training(plan, prints)
     return {
-        "fixed-model": "fixed-model",
-        "retrained": {"name": "retrained", **training, "network": _placeless(plan.network or {})},
-        "mask-tuned": {"name": "mask-tuned", **training},
+        "no-retrain": "no-retrain",
+        "retrain": {"name": "retrain", **training, "network": _placeless(plan.network or {})},
+        "fine-tuned": {"name": "fine-tuned", **training},
     }
 
 
@@ -165,8 +165,8 @@ def fingerprint_data(data: Dataset) -> str:
     return digest.hexdigest()
 
 
-def fingerprint_model(model: Normalised) -> str:
-    """Of every weight and buffer, and of the normalisation."""
+def fingerprint_model(model: Normalized) -> str:
+    """Of every weight and buffer, and of the normalization."""
     digest = hashlib.sha256()
     tensors = {**model.state_dict(), "mean": model.mean, "std": model.std}
     for name in sorted(tensors):

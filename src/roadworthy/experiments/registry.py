@@ -1,4 +1,4 @@
-"""PARTS: every named part, one line each, for plans, the command line, the docs and the contract tests."""
+"""REGISTRY: every named part, one line each, for plans, the command line, the docs and the contract tests."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from inspect import getdoc, signature
 from typing import Any
 
 from roadworthy import attributions, datasets, imputers, models
-from roadworthy.core.errors import UnknownPart
+from roadworthy.core.errors import UnknownNameError
 from roadworthy.evaluation import orders
 from roadworthy.training import augmentations
 
@@ -53,7 +53,7 @@ def _of_paper(name: str) -> Part:
     return Part(make)
 
 
-PARTS: Mapping[str, Mapping[str, Part]] = {
+REGISTRY: Mapping[str, Mapping[str, Part]] = {
     "attributions": {
         "gradient": Part(attributions.Gradient),
         "input-x-gradient": Part(attributions.InputXGradient),
@@ -67,7 +67,7 @@ PARTS: Mapping[str, Mapping[str, Part]] = {
         "gb-var": _of_paper("GB-Var"),
         "random": Part(attributions.Random),
         "edges": Part(attributions.Edges),
-        "centre": Part(attributions.Centre),
+        "center": Part(attributions.Center),
     },
     "orders": {
         "morf": _value(orders.most_relevant_first, "MoRF: the most relevant pixel leaves first."),
@@ -107,11 +107,11 @@ def part(family: str, name: str) -> Part:
     >>> part("imputers", "lineer")
     Traceback (most recent call last):
     ...
-    roadworthy.errors.UnknownPart: no part 'lineer' among the imputers: did you mean 'linear'? ...
+    roadworthy.errors.UnknownNameError: no part 'lineer' among the imputers: did you mean 'linear'? ...
     """
-    known = PARTS[family]
+    known = REGISTRY[family]
     if name not in known:
         near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UnknownPart(f"no part {name!r} among the {family}: {hint}There are: {', '.join(known)}")
+        raise UnknownNameError(f"no part {name!r} among the {family}: {hint}There are: {', '.join(known)}")
     return known[name]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.results import Point, Predictions
 from roadworthy.core.types import Dataset, Imputer
 from roadworthy.experiments.auditing import AuditTask
 from roadworthy.experiments.build import build_imputers, fingerprints, trained_imputer
@@ -26,7 +26,7 @@ from roadworthy.experiments.items import (
     trial_items,
 )
 from roadworthy.experiments.plans.plan import Plan
-from roadworthy.experiments.stores.run_directory import Store, verdict_arrays
+from roadworthy.experiments.stores.run_directory import Store, prediction_arrays
 from roadworthy.experiments.work import (
     Arrays,
     Done,
@@ -65,9 +65,9 @@ class Work:
     plan: Plan
     prints: Fingerprints
     maps: dict[str, Item]
-    trials: dict[Dot, Item]
+    trials: dict[Point, Item]
     missing_maps: tuple[str, ...]
-    missing_trials: tuple[Dot, ...]
+    missing_trials: tuple[Point, ...]
     train_maps: dict[str, Item] = field(default_factory=dict)
     """maps of the train split, for retraining"""
     models: dict[tuple[str, int], Item] = field(default_factory=dict)
@@ -80,13 +80,13 @@ class Work:
 
     @property
     def total(self) -> int:
-        """Items; some dots share one."""
+        """Items; some points share one."""
         trials = {item.id for item in self.trials.values()}
         return len(self.maps) + len(self.train_maps) + len(self.models) + len(self.imputers) + len(trials)
 
     @property
     def missing(self) -> int:
-        trials = {self.trials[dot].id for dot in self.missing_trials}
+        trials = {self.trials[point].id for point in self.missing_trials}
         models = len(self.missing_models) + len(self.missing_imputers)
         return len(self.missing_maps) + len(self.missing_train_maps) + models + len(trials)
 
@@ -104,7 +104,7 @@ def pending(plan: Plan, store: Store, prints: Fingerprints | None = None) -> Wor
         maps,
         trials,
         tuple(name for name, item in maps.items() if item.id not in have_maps),
-        tuple(dot for dot, item in trials.items() if item.id not in have_trials),
+        tuple(point for point, item in trials.items() if item.id not in have_trials),
         train_maps,
         models,
         tuple(name for name, item in train_maps.items() if item.id not in have_maps),
@@ -172,49 +172,49 @@ def imputers_at_hand(work: Work, store: Store, data: Dataset) -> dict[str, Imput
 
 def _sweep_tasks(work: Work, store: Store) -> Iterator[Task]:
     """One task per curve, or per training; the maps are read when their turn comes."""
-    curves: dict[Dot, list[float]] = {}
-    trainings: dict[str, Dot] = {}
-    for dot in work.missing_trials:
-        if not _has_what_it_needs(work, dot):
+    curves: dict[Point, list[float]] = {}
+    trainings: dict[str, Point] = {}
+    for point in work.missing_trials:
+        if not _has_what_it_needs(work, point):
             continue
-        if dot.judge == "retrained":
-            trainings.setdefault(work.trials[dot].id, dot)
+        if point.evaluator == "retrain":
+            trainings.setdefault(work.trials[point].id, point)
         else:
-            curves.setdefault(dot._replace(fraction=0.0), []).append(dot.fraction)
-    for dot, fractions in curves.items():
-        yield replace(_sweep_task(work, store, dot), fractions=tuple(sorted(fractions)))
-    for id, dot in trainings.items():
+            curves.setdefault(point._replace(fraction=0.0), []).append(point.fraction)
+    for point, fractions in curves.items():
+        yield replace(_sweep_task(work, store, point), fractions=tuple(sorted(fractions)))
+    for id, point in trainings.items():
         yield replace(
-            _sweep_task(work, store, dot),
-            train_scores=store.read_scores(work.train_maps[dot.method].id),
+            _sweep_task(work, store, point),
+            train_maps=store.read_maps(work.train_maps[point.method].id),
             checkpoint=store.checkpoint_path(id).absolute(),
         )
 
 
-def _has_what_it_needs(work: Work, dot: Dot) -> bool:
-    """Its maps, its imputer and the model that judges it; what failed may be tried again, its trials wait."""
-    if dot.method in work.missing_maps or dot.imputer in work.missing_imputers:
+def _has_what_it_needs(work: Work, point: Point) -> bool:
+    """Its maps, its imputer and the model that evaluators it; what failed may be tried again, its trials wait."""
+    if point.method in work.missing_maps or point.imputer in work.missing_imputers:
         return False
-    if dot.judge == "retrained":
-        return dot.method not in work.missing_train_maps
-    return dot.judge != "mask-tuned" or (dot.imputer, dot.seed) not in work.missing_models
+    if point.evaluator == "retrain":
+        return point.method not in work.missing_train_maps
+    return point.evaluator != "fine-tuned" or (point.imputer, point.seed) not in work.missing_models
 
 
-def _sweep_task(work: Work, store: Store, dot: Dot) -> SweepTask:
-    scores = store.read_scores(work.maps[dot.method].id)
-    tuned = work.models[dot.imputer, dot.seed] if dot.judge == "mask-tuned" else None
+def _sweep_task(work: Work, store: Store, point: Point) -> SweepTask:
+    scores = store.read_maps(work.maps[point.method].id)
+    tuned = work.models[point.imputer, point.seed] if point.evaluator == "fine-tuned" else None
     return SweepTask(
-        work.plan, dot.method, dot.order, dot.imputer, dot.judge, dot.seed, (dot.fraction,), scores,
-        weights=store.read("model", tuned.id)[1] if tuned else None, painter=painter(work, store, dot.imputer),
+        work.plan, point.method, point.order, point.imputer, point.evaluator, point.seed, (point.fraction,), scores,
+        weights=store.read("model", tuned.id)[1] if tuned else None, painter=painter(work, store, point.imputer),
     )  # fmt: skip
 
 
 class Notes:
-    """Writes results as they come, and keeps the provenance."""
+    """Writes results as they come, and keeps the manifest."""
 
     def __init__(self, store: Store, work: Work):
         self.store, self.work = store, work
-        before = store.provenance()
+        before = store.manifest()
         self.durations: dict[str, float] = before.get("durations", {})
         # Paths in the plan are relative to its folder: whoever needs the data again finds it by that.
         subject = {"fingerprints": work.prints._asdict(), "folder": str(work.plan.folder.resolve())}
@@ -238,7 +238,7 @@ class Notes:
         return on_done
 
     def save(self) -> None:
-        self.store.write_provenance(self.content)
+        self.store.write_manifest(self.content)
         self.saved = time.monotonic()
 
 
@@ -260,8 +260,11 @@ def _items_of(work: Work, task: Task, result: Done | str) -> Iterator[tuple[Item
         return
     curves = {} if isinstance(result, str) else result.curves
     for fraction in task.fractions:
-        dot = Dot(task.method, task.order, task.imputer, task.judge, fraction, task.seed)
-        yield work.trials[dot], {**verdict_arrays(results[fraction]), **curves.get(fraction, {})} if results else {}
+        point = Point(task.method, task.order, task.imputer, task.evaluator, fraction, task.seed)
+        yield (
+            work.trials[point],
+            {**prediction_arrays(results[fraction]), **curves.get(fraction, {})} if results else {},
+        )
 
 
 def origin() -> dict[str, Any]:
@@ -280,16 +283,16 @@ def origin() -> dict[str, Any]:
     }
 
 
-def verdicts(work: Work, store: Store) -> dict[Dot, Verdict]:
-    """What is there, as dots; gaps are gaps."""
+def predictions(work: Work, store: Store) -> dict[Point, Predictions]:
+    """What is there, as points; gaps are gaps."""
     missing = set(work.missing_trials)
-    return {dot: store.read_verdict(item.id) for dot, item in work.trials.items() if dot not in missing}
+    return {point: store.read_predictions(item.id) for point, item in work.trials.items() if point not in missing}
 
 
 class Runtime(NamedTuple):
     """The paper's runtime table: what a strategy costs per curve, all its fractions together."""
 
-    judge: str
+    evaluator: str
     imputer: str
     seconds: float
     relative: float
@@ -297,12 +300,12 @@ class Runtime(NamedTuple):
 
 
 def runtimes(work: Work, store: Store) -> list[Runtime]:
-    durations = store.provenance().get("durations", {})
-    curves: dict[tuple[str, str], dict[Dot, float]] = {}
-    for dot, item in work.trials.items():
+    durations = store.manifest().get("durations", {})
+    curves: dict[tuple[str, str], dict[Point, float]] = {}
+    for point, item in work.trials.items():
         if item.id in durations:
-            curve = curves.setdefault((dot.judge, dot.imputer), {})
-            curve[dot._replace(fraction=0.0)] = curve.get(dot._replace(fraction=0.0), 0.0) + durations[item.id]
+            curve = curves.setdefault((point.evaluator, point.imputer), {})
+            curve[point._replace(fraction=0.0)] = curve.get(point._replace(fraction=0.0), 0.0) + durations[item.id]
     means = {strategy: sum(curve.values()) / len(curve) for strategy, curve in curves.items()}
-    base = means.get(("retrained", "fixed"), max(means.values(), default=1.0))
+    base = means.get(("retrain", "fixed"), max(means.values(), default=1.0))
     return [Runtime(*strategy, seconds, seconds / base) for strategy, seconds in means.items()]

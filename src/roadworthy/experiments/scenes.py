@@ -9,8 +9,8 @@ import torch
 from roadworthy.core.errors import DataError
 from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
-from roadworthy.core.results import Verdict
-from roadworthy.core.types import UNLABELLED, Batch, Dataset, Imputer, Ranks, Scores
+from roadworthy.core.results import Predictions
+from roadworthy.core.types import UNLABELED, Batch, Dataset, Imputer, Maps, Ranks
 from roadworthy.experiments.build import build_data
 from roadworthy.experiments.plans.plan import Plan
 from roadworthy.experiments.registry import part
@@ -20,27 +20,32 @@ from roadworthy.report.figures.pictures import Pixels, Scene
 
 
 def scenes(
-    plan: Plan, work: Work, store: Store, methods: Sequence[str], method: str, judged: Verdict, images: int = 3
+    plan: Plan, work: Work, store: Store, methods: Sequence[str], method: str, evaluated: Predictions, images: int = 3
 ) -> list[Scene]:
     """The first images with the pixels of `methods` removed as the first seed did, by the plan's first imputer."""
     data = build_data(plan)
     batch = next(data.batches(images))
-    _check_same(batch, judged)
-    scores = {name: torch.from_numpy(np.array(store.read_scores(work.maps[name].id)[: len(batch)])) for name in methods}
+    _check_same(batch, evaluated)
+    maps = {name: torch.from_numpy(np.array(store.read_maps(work.maps[name].id)[: len(batch)])) for name in methods}
     imputers = imputers_at_hand(replace(work, plan=plan), store, data)
-    return _scenes(batch, scores, imputers, plan, method, _titles(data, batch))
+    return _scenes(batch, maps, imputers, plan, method, _titles(data, batch))
 
 
-def _check_same(batch: Batch, judged: Verdict) -> None:
-    known = batch.labels.numpy() != UNLABELLED
-    labels = judged.labels[: len(batch)]
-    if not np.array_equal(batch.ids.numpy(), judged.ids[: len(batch)]) or (batch.labels.numpy() != labels)[known].any():
-        raise DataError("the images found here are not those that were judged: ids or labels differ; give their plan")
+def _check_same(batch: Batch, evaluated: Predictions) -> None:
+    known = batch.labels.numpy() != UNLABELED
+    labels = evaluated.labels[: len(batch)]
+    if (
+        not np.array_equal(batch.ids.numpy(), evaluated.ids[: len(batch)])
+        or (batch.labels.numpy() != labels)[known].any()
+    ):
+        raise DataError(
+            "the images found here are not those that were evaluated: ids or labels differ; give their plan"
+        )
 
 
 def _scenes(
     batch: Batch,
-    scores: dict[str, Scores],
+    maps: dict[str, Maps],
     imputers: dict[str, Imputer],
     plan: Plan,
     method: str,
@@ -51,7 +56,7 @@ def _scenes(
     shown = tuple(above[round(k)] for k in np.linspace(0, len(above) - 1, min(5, len(above))))
     ranks = {
         (name, order): part("orders", order).make()(maps, batch.ids, key)
-        for name, maps in scores.items()
+        for name, maps in maps.items()
         for order in ("morf", "lerf")
     }
     first = next(iter(imputers))
@@ -68,7 +73,7 @@ def _scenes(
             titles[row],
             batch.images[row].numpy(),
             shown,
-            {name: _grey(ranks[name, "morf"][row]) for name in scores},
+            {name: _gray(ranks[name, "morf"][row]) for name in maps},
             first,
             {what: pictures[row] for what, pictures in modified.items()},
             method,
@@ -78,7 +83,7 @@ def _scenes(
     ]
 
 
-def _grey(ranks: Ranks) -> Pixels:
+def _gray(ranks: Ranks) -> Pixels:
     """The pixel that leaves first is white."""
     return (1 - ranks[None] / max(1, ranks.numel() - 1)).numpy().astype(np.float32)
 

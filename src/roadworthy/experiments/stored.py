@@ -1,4 +1,4 @@
-"""What a page tells of a store: verdicts, what is missing, how it was made, and pictures where the data are at hand."""
+"""What a page tells of a store: predictions, what is missing, how it was made, and pictures where the data are at hand."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -11,8 +11,8 @@ import torch
 
 from roadworthy import statistics
 from roadworthy.core.errors import DataError, RoadworthyError
-from roadworthy.core.results import Verdict
-from roadworthy.core.types import UNLABELLED, Batch, Dataset
+from roadworthy.core.results import Predictions
+from roadworthy.core.types import UNLABELED, Batch, Dataset
 from roadworthy.datasets.subsets import picked
 from roadworthy.experiments import runner
 from roadworthy.experiments.auditor import read_table
@@ -28,16 +28,16 @@ from roadworthy.report.tables import day
 
 
 def saved_findings(store: Store) -> Findings:
-    """Of a saved comparison: it holds verdicts and a note, no images."""
-    note = store.provenance()
+    """Of a saved comparison: it holds predictions and a note, no images."""
+    note = store.manifest()
     found = saved_comparison(store).findings()
     return replace(found, facts={**found.facts, **_origin(note)}, no_pictures="a saved comparison holds no images")
 
 
 def saved_comparison(store: Store) -> Comparison:
-    note = store.provenance()
+    note = store.manifest()
     return Comparison(
-        store.verdicts(), tuple(note.get("controls", ())), {}, None, tuple(note.get("classes", ())),
+        store.predictions(), tuple(note.get("controls", ())), {}, None, tuple(note.get("classes", ())),
         about=note.get("about", {}),
     )  # fmt: skip
 
@@ -46,16 +46,16 @@ def stored_findings(store: Store, work: runner.Work) -> Findings:
     """Of a store filled by a plan. Curves that are not whole wait: they are named, not shown."""
     comparison, gaps = stored_comparison(store, work)
     about = dict(comparison.about)
-    if comparison.verdicts:
+    if comparison.predictions:
         found = _illustrated(comparison, store, work)
     else:
         there = len(work.trials) - len(work.missing_trials)
-        text = f"Nothing can be ranked yet. Of {len(work.trials):,} dots {there:,} are there, and no curve is whole."
-        found = Findings(verdict=text, no_pictures="nothing is ranked yet", facts=about)
+        text = f"Nothing can be ranked yet. Of {len(work.trials):,} points {there:,} are there, and no curve is whole."
+        found = Findings(conclusion=text, no_pictures="nothing is ranked yet", facts=about)
     return replace(
         found,
         missing=gaps,
-        facts={**found.facts, **_origin(store.provenance())},
+        facts={**found.facts, **_origin(store.manifest())},
         runtimes=_runtimes(work, store),
         audits=_audits(store),
         plan=(store.root / "plan.toml").read_text(encoding="utf-8"),
@@ -64,39 +64,39 @@ def stored_findings(store: Store, work: runner.Work) -> Findings:
 
 def stored_comparison(store: Store, work: runner.Work) -> tuple[Comparison, pd.DataFrame]:
     """The curves that are whole, and a table of the others."""
-    verdicts, gaps = statistics.whole_curves(runner.verdicts(work, store), work.trials)
+    predictions, gaps = statistics.whole_curves(runner.predictions(work, store), work.trials)
     about = {"Model": _spec_text(work.plan.model), "Data": _spec_text(work.plan.data)}
     controls = (*work.plan.controls, *(f"{name} blurred" for name in work.plan.blurred))
-    marked = tuple(name for name in controls if name in {dot.method for dot in verdicts})
-    return Comparison(verdicts, marked, {}, None, about=about), gaps
+    marked = tuple(name for name in controls if name in {point.method for point in predictions})
+    return Comparison(predictions, marked, {}, None, about=about), gaps
 
 
 def _illustrated(comparison: Comparison, store: Store, work: runner.Work) -> Findings:
     """With pictures, if the images and the maps of the leading methods can be had; if not, the page says why."""
     try:
         data = build_data(work.plan)
-        examples = _examples(data, next(iter(comparison.verdicts.values())), comparison.leaders(), store, work)
+        examples = _examples(data, next(iter(comparison.predictions.values())), comparison.leaders(), store, work)
         imputers = runner.imputers_at_hand(work, store, data)
     except RoadworthyError as error:
         return replace(comparison.findings(), no_pictures=str(error))
-    judged = {dot.imputer for dot in comparison.verdicts}
-    shown = {name: imputer for name, imputer in imputers.items() if name in judged}
+    evaluated = {point.imputer for point in comparison.predictions}
+    shown = {name: imputer for name, imputer in imputers.items() if name in evaluated}
     return replace(comparison, examples=examples, imputers=shown, classes=data.classes).findings()
 
 
-def _examples(data: Dataset, judged: Verdict, methods: list[str], store: Store, work: runner.Work) -> Examples:
-    """A few images as they were judged, from all over the data, which may be sorted by class."""
+def _examples(data: Dataset, evaluated: Predictions, methods: list[str], store: Store, work: runner.Work) -> Examples:
+    """A few images as they were evaluated, from all over the data, which may be sorted by class."""
     if fingerprint_data(data) != work.prints.data:
-        raise DataError("the data are not those that were judged: their fingerprint differs")
+        raise DataError("the data are not those that were evaluated: their fingerprint differs")
     rows = np.unique(np.linspace(0, len(data) - 1, IMAGES).round().astype(int))
     batch = next(picked(data, rows.tolist()).batches(len(rows)))
-    guessed = batch.labels == UNLABELLED
+    guessed = batch.labels == UNLABELED
     maps = {
-        name: torch.from_numpy(store.read_scores(work.maps[name].id)[rows])
+        name: torch.from_numpy(store.read_maps(work.maps[name].id)[rows])
         for name in methods
         if name not in work.missing_maps
     }
-    return Examples(Batch(batch.ids, batch.images, torch.from_numpy(judged.labels[rows])), maps, guessed)
+    return Examples(Batch(batch.ids, batch.images, torch.from_numpy(evaluated.labels[rows])), maps, guessed)
 
 
 def _spec_text(spec: Spec) -> str:
@@ -133,8 +133,8 @@ def _audits(store: Store) -> dict[str, pd.DataFrame]:
 def _runtimes(work: runner.Work, store: Store) -> pd.DataFrame:
     return pd.DataFrame(
         [
-            (one.judge, one.imputer, f"{one.seconds:,.2f}", f"{one.relative:.1%}")
+            (one.evaluator, one.imputer, f"{one.seconds:,.2f}", f"{one.relative:.1%}")
             for one in runner.runtimes(work, store)
         ],
-        columns=["judged by", "filled by", "seconds per curve", "relative"],
+        columns=["evaluated by", "filled by", "seconds per curve", "relative"],
     )

@@ -13,23 +13,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from roadworthy.attributions import Maps
-from roadworthy.attributions.maps import Reduce, as_scores
+from roadworthy.attributions import PrecomputedMaps
+from roadworthy.attributions.maps import Reduce, as_maps
 from roadworthy.core.errors import InputError
 from roadworthy.core.progress import Advance
 from roadworthy.core.random import Key
-from roadworthy.core.results import Dot, Verdict
-from roadworthy.core.types import UNLABELLED, Attribution, Batch, Dataset, Imputer, Model, Order, Removal, Scores
+from roadworthy.core.results import Point, Predictions
+from roadworthy.core.types import UNLABELED, Attribution, Batch, Dataset, Imputer, Maps, Model, Order, Removal
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import rank
-from roadworthy.evaluation.sweep import FixedModel, explain, judge_batch, verdict
+from roadworthy.evaluation.sweep import NoRetrain, evaluator_batch, explain, prediction
 from roadworthy.experiments.registry import part
 from roadworthy.imputers import NoisyLinear
-from roadworthy.models.prediction import labelled, predict
+from roadworthy.models.prediction import labeled, predict
 from roadworthy.statistics import Ties
 
-Explained = Iterator[tuple[slice, Batch, Mapping[str, Scores]]]
-_JUDGE = "fixed-model"
+Explained = Iterator[tuple[slice, Batch, Mapping[str, Maps]]]
+_EVALUATOR = "no-retrain"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Study:
     map_batch: int
     """images explained at once: a size of its own, so that `batch_size` cannot change a map in its last bits"""
     batch_size: int
-    """images judged at once"""
+    """images evaluated at once"""
     device: torch.device
 
     def blocks(self) -> Iterator[tuple[slice, Batch]]:
@@ -60,9 +60,9 @@ class Study:
             start += len(block)
 
     def forwards(self, methods: int) -> int:
-        """Images that the model judges for so many methods."""
-        dots = methods * len(self.imputers) * len(self.orders) * len(self.fractions) * len(self.seeds)
-        return (1 + dots) * len(self.data)
+        """Images that the model evaluators for so many methods."""
+        points = methods * len(self.imputers) * len(self.orders) * len(self.fractions) * len(self.seeds)
+        return (1 + points) * len(self.data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Examples:
 
     batch: Batch
     """every label known"""
-    scores: Mapping[str, Scores]
+    maps: Mapping[str, Maps]
     guessed: Tensor
     """bool `(n,)`: nobody gave a label, the model's prediction stands in"""
 
@@ -79,74 +79,74 @@ class Examples:
 def rehearse(study: Study, images: int = 6) -> Examples:
     """Do everything once on the first images, so that what cannot work says so before long work starts."""
     for name, method in study.methods.items():
-        if isinstance(method, Maps):
+        if isinstance(method, PrecomputedMaps):
             _check_maps(name, method, study)
     batch = next(study.data.batches(min(images, len(study.data))))
-    guessed = batch.labels == UNLABELLED
-    batch = labelled(batch, predict(study.model, batch.images, study.device))
-    scores = explain(study.methods, study.model, batch, study.map_key, study.reduce)
-    judge, hardest, key, two = FixedModel(study.model), study.fractions[-1:], Key(study.seeds[0]), batch[:2]
-    ranks = rank(study.orders, next(iter(scores.values()))[:2], two.ids, key)
+    guessed = batch.labels == UNLABELED
+    batch = labeled(batch, predict(study.model, batch.images, study.device))
+    maps = explain(study.methods, study.model, batch, study.map_key, study.reduce)
+    evaluator, hardest, key, two = NoRetrain(study.model), study.fractions[-1:], Key(study.seeds[0]), batch[:2]
+    ranks = rank(study.orders, next(iter(maps.values()))[:2], two.ids, key)
     for order, imputer in product(study.orders, study.imputers.values()):
         removal = Removal(study.orders[order], imputer)
-        for _ in judge_batch(judge, removal, ranks[order], two, two.labels, hardest, key, study.device):
+        for _ in evaluator_batch(evaluator, removal, ranks[order], two, two.labels, hardest, key, study.device):
             pass
-    return Examples(batch, scores, guessed)
+    return Examples(batch, maps, guessed)
 
 
-def _check_maps(name: str, maps: Maps, study: Study) -> None:
+def _check_maps(name: str, maps: PrecomputedMaps, study: Study) -> None:
     """Ready maps are there already: all of them are looked at before the first is used."""
     (first,) = next(study.data.batches(1)).images
     for start in range(0, len(study.data), 256):
         ids = study.data.ids[start : start + 256]
         blank = first.expand(len(ids), *first.shape)
-        as_scores(name, maps.rows(ids), ids, blank, study.reduce)
+        as_maps(name, maps.rows(ids), ids, blank, study.reduce)
 
 
-def judge_plain(study: Study, advance: Advance) -> tuple[Verdict, NDArray[np.int64]]:
-    """The unmodified images: the Verdict at fraction 0, and each image's target class."""
-    verdicts = []
+def evaluator_plain(study: Study, advance: Advance) -> tuple[Predictions, NDArray[np.int64]]:
+    """The unmodified images: the Predictions at fraction 0, and each image's target class."""
+    predictions = []
     for batch in study.data.batches(study.batch_size):
         probabilities = predict(study.model, batch.images, study.device)
-        known = labelled(batch, probabilities)
+        known = labeled(batch, probabilities)
         targets = probabilities.argmax(dim=1) if study.explain_prediction else known.labels
-        verdicts.append(verdict(known, targets, probabilities))
+        predictions.append(prediction(known, targets, probabilities))
         advance(len(batch))
-    plain = Verdict.join(verdicts)
+    plain = Predictions.join(predictions)
     return plain, plain.predicted if study.explain_prediction else plain.labels
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """Images that were judged, and what it takes to judge further maps on them."""
+class Evaluated:
+    """Images that were evaluated, and what it takes to evaluator further maps on them."""
 
     study: Study
-    plain: Verdict
+    plain: Predictions
     targets: NDArray[np.int64]
     shelf: "Shelf"
-    verdicts: dict[Dot, Verdict] = field(default_factory=dict)
+    predictions: dict[Point, Predictions] = field(default_factory=dict)
 
 
-def judge_study(study: Study, folder: Path, advance: Advance) -> Judged:
-    """Explain and judge all images of the study; scores wait in `folder` for a second look."""
-    plain, targets = judge_plain(study, advance)
-    judged = Judged(study, plain, targets, Shelf(Path(mkdtemp(dir=folder)), len(study.data)))
-    return replace(judged, verdicts=judge_all(judged, explained(judged), advance))
+def evaluator_study(study: Study, folder: Path, advance: Advance) -> Evaluated:
+    """Explain and evaluator all images of the study; maps wait in `folder` for a second look."""
+    plain, targets = evaluator_plain(study, advance)
+    evaluated = Evaluated(study, plain, targets, Shelf(Path(mkdtemp(dir=folder)), len(study.data)))
+    return replace(evaluated, predictions=evaluator_all(evaluated, explained(evaluated), advance))
 
 
-def judge_until(
-    study: Study, enough: Callable[[Mapping[Dot, Verdict]], bool], folder: Path, advance: Advance
-) -> list[Judged]:
-    """Judge images in growing batches until what was found is `enough`, or all are done.
+def evaluator_until(
+    study: Study, enough: Callable[[Mapping[Point, Predictions]], bool], folder: Path, advance: Advance
+) -> list[Evaluated]:
+    """Evaluator images in growing batches until what was found is `enough`, or all are done.
 
     The order is a permutation by key, so that a data set sorted by class is no trap.
     """
     order = Key(study.seeds[0]).fold("until ranked").permutation(0, len(study.data))
-    done: list[Judged] = []
+    done: list[Evaluated] = []
     for rows in looks(len(order), study.map_batch):
         piece = replace(study, data=picked(study.data, np.sort(order[rows]).tolist()))
-        done.append(judge_study(piece, folder, advance))
-        if enough(joined([one.verdicts for one in done])):
+        done.append(evaluator_study(piece, folder, advance))
+        if enough(joined([one.predictions for one in done])):
             break
     return done
 
@@ -163,12 +163,12 @@ def looks(images: int, first: int, growth: float = 1.5) -> Iterator[slice]:
         start, stop = stop, min(max(stop + 1, int(stop * growth)), images)
 
 
-def joined(parts: Sequence[Mapping[Dot, Verdict]]) -> dict[Dot, Verdict]:
-    """The Verdicts of several batches as those of one."""
-    return {dot: Verdict.join([part[dot] for part in parts]) for dot in parts[0]}
+def joined(parts: Sequence[Mapping[Point, Predictions]]) -> dict[Point, Predictions]:
+    """The PointPredictions of several batches as those of one."""
+    return {point: Predictions.join([part[point] for part in parts]) for point in parts[0]}
 
 
-def joined_ties(parts: Sequence[Judged]) -> dict[str, Ties]:
+def joined_ties(parts: Sequence[Evaluated]) -> dict[str, Ties]:
     return {name: _ties([one for part in parts for one in part.shelf.ties[name]]) for name in parts[0].shelf.ties}
 
 
@@ -176,47 +176,47 @@ def _ties(parts: Sequence[NDArray[np.float64]]) -> Ties:
     return Ties(*(float(share) for share in np.concatenate(parts).mean(axis=0)))
 
 
-def explained(judged: Judged) -> Explained:
-    """Every block with the scores of every method, which are put on the shelf too."""
-    study = judged.study
+def explained(evaluated: Evaluated) -> Explained:
+    """Every block with the maps of every method, which are put on the shelf too."""
+    study = evaluated.study
     for rows, block in study.blocks():
-        asked = replace(block, labels=torch.from_numpy(judged.targets[rows]))
+        asked = replace(block, labels=torch.from_numpy(evaluated.targets[rows]))
         parts = [
             explain(study.methods, study.model, batch, study.map_key, study.reduce)
             for _, batch in asked.split(study.map_batch)
         ]
-        scores = {name: torch.cat([part[name] for part in parts]) for name in study.methods}
-        judged.shelf.put(rows, scores)
-        yield rows, block, scores
+        maps = {name: torch.cat([part[name] for part in parts]) for name in study.methods}
+        evaluated.shelf.put(rows, maps)
+        yield rows, block, maps
 
 
-def judge_all(judged: Judged, explained: Explained, advance: Advance) -> dict[Dot, Verdict]:
-    """A Verdict per dot; fraction 0 is shared by all."""
-    study = judged.study
-    parts: dict[Dot, list[Verdict]] = defaultdict(list)
-    judge = FixedModel(study.model)
-    for rows, block, scores in explained:
-        known = replace(block, labels=torch.from_numpy(judged.plain.labels[rows]))
-        wanted = torch.from_numpy(judged.targets[rows])
+def evaluator_all(evaluated: Evaluated, explained: Explained, advance: Advance) -> dict[Point, Predictions]:
+    """A Predictions per point; fraction 0 is shared by all."""
+    study = evaluated.study
+    parts: dict[Point, list[Predictions]] = defaultdict(list)
+    evaluator = NoRetrain(study.model)
+    for rows, block, maps in explained:
+        known = replace(block, labels=torch.from_numpy(evaluated.plain.labels[rows]))
+        wanted = torch.from_numpy(evaluated.targets[rows])
         for piece, batch in known.split(study.batch_size):
-            for seed, method in product(study.seeds, scores):
+            for seed, method in product(study.seeds, maps):
                 key, aims = Key(seed), wanted[piece]
-                ranks = rank(study.orders, scores[method][piece], batch.ids, key)
+                ranks = rank(study.orders, maps[method][piece], batch.ids, key)
                 for order, imputer in product(study.orders, study.imputers):
                     removal = Removal(study.orders[order], study.imputers[imputer])
-                    judged_dots = judge_batch(
-                        judge, removal, ranks[order], batch, aims, study.fractions, key, study.device
+                    judged_points = evaluator_batch(
+                        evaluator, removal, ranks[order], batch, aims, study.fractions, key, study.device
                     )
-                    for fraction, one in zip(study.fractions, judged_dots, strict=True):
-                        parts[Dot(method, order, imputer, _JUDGE, fraction, seed)].append(one)
+                    for fraction, one in zip(study.fractions, judged_points, strict=True):
+                        parts[Point(method, order, imputer, _EVALUATOR, fraction, seed)].append(one)
                         advance(len(batch))
-    return {dot._replace(fraction=0.0): judged.plain for dot in parts} | {
-        dot: Verdict.join(verdicts) for dot, verdicts in parts.items()
+    return {point._replace(fraction=0.0): evaluated.plain for point in parts} | {
+        point: Predictions.join(predictions) for point, predictions in parts.items()
     }
 
 
 class Shelf:
-    """Scores kept on disk for a second look at the leading methods; memory stays constant."""
+    """Maps kept on disk for a second look at the leading methods; memory stays constant."""
 
     def __init__(self, folder: Path, images: int):
         self._folder, self._images = folder, images
@@ -224,8 +224,8 @@ class Shelf:
         self.ties: dict[str, list[NDArray[np.float64]]] = defaultdict(list)
         """per method and image: the share of tied pixels, and whether all are"""
 
-    def put(self, rows: slice, scores: Mapping[str, Scores]) -> None:
-        for name, values in scores.items():
+    def put(self, rows: slice, maps: Mapping[str, Maps]) -> None:
+        for name, values in maps.items():
             if name not in self._files:
                 path = self._folder / f"{len(self._files)}.npy"
                 shape = (self._images, *values.shape[1:])
@@ -233,17 +233,17 @@ class Shelf:
             self._files[name][rows] = values.numpy()
             self.ties[name].append(tied(values))
 
-    def get(self, name: str, rows: slice) -> Scores:
+    def get(self, name: str, rows: slice) -> Maps:
         return torch.from_numpy(np.array(self._files[name][rows]))
 
 
-def tied(scores: Scores) -> NDArray[np.float64]:
+def tied(maps: Maps) -> NDArray[np.float64]:
     """`(n, 2)`: the share of pixels whose score another pixel of the image has too, and 1 where all are equal.
 
     >>> tied(torch.tensor([[[1.0, 2.0], [3.0, 1.0]], [[5.0, 5.0], [5.0, 5.0]]])).tolist()
     [[0.5, 0.0], [1.0, 1.0]]
     """
-    ordered = scores.flatten(1).sort(dim=1).values
+    ordered = maps.flatten(1).sort(dim=1).values
     same = torch.nn.functional.pad(ordered[:, 1:] == ordered[:, :-1], (1, 1))  # with the one before
     share = (same[:, 1:] | same[:, :-1]).double().mean(dim=1)
     return torch.stack([share, (ordered[:, 0] == ordered[:, -1]).double()], dim=1).numpy()
@@ -255,10 +255,10 @@ def as_method(name: str, method: Any, data: Dataset) -> Attribution:
         built: Attribution = part("attributions", method).make()
         return built
     if isinstance(method, str | Path):
-        method = Maps.load(method)
+        method = PrecomputedMaps.load(method)
     if isinstance(method, np.ndarray | torch.Tensor):
-        method = Maps(method)
-    if isinstance(method, Maps):
+        method = PrecomputedMaps(method)
+    if isinstance(method, PrecomputedMaps):
         return method.bound(name, data.ids)
     if not callable(method):
         raise InputError(f"{name}: a {type(method).__name__} is no method: give an attribution, a function or maps")

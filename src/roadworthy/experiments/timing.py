@@ -45,11 +45,11 @@ def seconds(action: Callable[[], object]) -> float:
     return best
 
 
-def seconds_per_image(teach: Callable[[OnEpoch], None], images: int) -> float:
+def seconds_per_image(train: Callable[[OnEpoch], None], images: int) -> float:
     """Of a training on so many images, which calls back after each epoch: what one costs in an epoch.
 
     Taken from the second epoch: the first also pays for building and importing, which a real training hardly feels.
     """
     ends: list[float] = []
-    teach(lambda record: ends.append(clock()))
+    train(lambda record: ends.append(clock()))
     return (ends[1] - ends[0]) / images

@@ -1,4 +1,4 @@
-"""What a worker does: compute maps, train imputers, tune models, judge sweeps, measure leaks.
+"""What a worker does: compute maps, train imputers, tune models, evaluator sweeps, measure leaks.
 
 It returns arrays and writes nothing, but for the checkpoint of a training in hand.
 """
@@ -17,26 +17,26 @@ from numpy.typing import NDArray
 
 from roadworthy.core.errors import PlanError
 from roadworthy.core.random import Key
-from roadworthy.core.results import Verdict
-from roadworthy.core.types import UNLABELLED, Dataset, Judge, Removal
-from roadworthy.evaluation.evaluators import Mapped, MaskTuned, Retrained, check_apart, check_factory, check_splits
-from roadworthy.evaluation.sweep import FixedModel, explain, judge_batch, verdict
+from roadworthy.core.results import Predictions
+from roadworthy.core.types import UNLABELED, Dataset, Evaluator, Removal
+from roadworthy.evaluation.evaluators import FineTuned, Mapped, Retrain, check_apart, check_factory, check_splits
+from roadworthy.evaluation.sweep import NoRetrain, evaluator_batch, explain, prediction
 from roadworthy.experiments.auditing import AuditTask, measured
 from roadworthy.experiments.build import Context, build_augment, build_loss, build_network, built, imputer_for
 from roadworthy.experiments.plans.plan import Plan
 from roadworthy.experiments.registry import part
 from roadworthy.imputers.solvers.multigrid import compile_now
-from roadworthy.models.prediction import evaluating, fastest_device, labelled, predict
+from roadworthy.models.prediction import evaluating, fastest_device, labeled, predict
 from roadworthy.training.gain import GainRecipe, train_gain
 from roadworthy.training.loop import Recipe, curve
-from roadworthy.training.trainer import Pupil
+from roadworthy.training.trainer import TrainingResult
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class MapTask:
-    """Maps that share what they are computed from."""
+    """PrecomputedMaps that share what they are computed from."""
 
     plan: Plan
     methods: tuple[str, ...]
@@ -67,9 +67,9 @@ class TuneTask:
 
 @dataclass(frozen=True, eq=False)
 class SweepTask:
-    """One map in one order with one imputer, judge and seed, at those fractions that are missing.
+    """One map in one order with one imputer, evaluator and seed, at those fractions that are missing.
 
-    A retrained judge needs the method's maps of the train split too, and does one fraction per task; a mask-tuned one
+    A retrained evaluator needs the method's maps of the train split too, and does one fraction per task; a fine-tuned one
     is given its weights.
     """
 
@@ -77,11 +77,11 @@ class SweepTask:
     method: str
     order: str
     imputer: str
-    judge: str
+    evaluator: str
     seed: int
     fractions: tuple[float, ...]
-    scores: NDArray[np.float32]
-    train_scores: NDArray[np.float32] | None = None
+    maps: NDArray[np.float32]
+    train_maps: NDArray[np.float32] | None = None
     weights: Arrays | None = None
     checkpoint: Path | None = None
     painter: Arrays | None = None
@@ -92,12 +92,12 @@ Task = MapTask | ImputerTask | TuneTask | SweepTask | AuditTask
 
 
 class Done(NamedTuple):
-    """Scores per method, a model's or an audit's arrays, or a Verdict per fraction, and the seconds that it took."""
+    """Maps per method, a model's or an audit's arrays, or a Predictions per fraction, and the seconds that it took."""
 
     results: Mapping[Any, Any]
     seconds: float
     curves: Mapping[float, Arrays] = {}
-    """per fraction, how its judge was trained"""
+    """per fraction, how its evaluator was trained"""
 
 
 def perform(task: Task) -> Done:
@@ -126,7 +126,7 @@ def _maps(task: MapTask, context: Context) -> dict[str, NDArray[np.float32]]:
     key = Key(task.plan.map_seed).fold("maps")
     pieces: list[Mapping[str, Any]] = []
     for batch in (train_of(context) if task.train else context.data).batches(task.plan.map_batch):
-        known = labelled(batch, predict(context.model, batch.images, context.model.device))
+        known = labeled(batch, predict(context.model, batch.images, context.model.device))
         pieces.append(explain(wanted, context.model, known, key))
     return {name: np.concatenate([piece[name].numpy() for piece in pieces]) for name in wanted}
 
@@ -137,7 +137,7 @@ def _trained(task: ImputerTask, context: Context, device: torch.device) -> Array
 
 
 def _tuned(task: TuneTask, context: Context) -> Arrays:
-    judge = MaskTuned(
+    evaluator = FineTuned(
         recipe_of(task.plan),
         train_of(context),
         context.model,
@@ -145,45 +145,45 @@ def _tuned(task: TuneTask, context: Context) -> Arrays:
         augment=build_augment(task.plan),
         checkpoint=_reachable(task.checkpoint),
     )
-    pupil = judge.tuned(imputer_for(context, task.imputer, task.painter), Key(task.seed))
-    weights = {f"weights.{name}": tensor.cpu().numpy() for name, tensor in pupil.model.state_dict().items()}
-    return {**weights, **_curve(pupil)}
+    result = evaluator.tuned(imputer_for(context, task.imputer, task.painter), Key(task.seed))
+    weights = {f"weights.{name}": tensor.cpu().numpy() for name, tensor in result.model.state_dict().items()}
+    return {**weights, **_curve(result)}
 
 
 def _sweep(
     task: SweepTask, context: Context, device: torch.device, curves: dict[float, Arrays]
-) -> dict[float, Verdict]:
-    """The Verdicts; where the judge was trained for a fraction, its curve is put into `curves`."""
+) -> dict[float, Predictions]:
+    """The PointPredictions; where the evaluator was trained for a fraction, its curve is put into `curves`."""
     removal = Removal(part("orders", task.order).make(), imputer_for(context, task.imputer, task.painter))
-    judge, key = _judge(task, context, device), Key(task.seed)
-    if isinstance(judge, Retrained):
-        curves |= {fraction: _curve(judge.trained(removal, fraction, key)) for fraction in task.fractions}
+    evaluator, key = _evaluator(task, context, device), Key(task.seed)
+    if isinstance(evaluator, Retrain):
+        curves |= {fraction: _curve(evaluator.trained(removal, fraction, key)) for fraction in task.fractions}
     above = [fraction for fraction in task.fractions if fraction > 0]
-    pieces: dict[float, list[Verdict]] = {fraction: [] for fraction in task.fractions}
+    pieces: dict[float, list[Predictions]] = {fraction: [] for fraction in task.fractions}
     start = 0
     for batch in context.data.batches(task.plan.batch):
         known = batch
-        if 0 in pieces or (batch.labels == UNLABELLED).any():
-            known = labelled(batch, predict(context.model, batch.images, device))
+        if 0 in pieces or (batch.labels == UNLABELED).any():
+            known = labeled(batch, predict(context.model, batch.images, device))
             if 0 in pieces:
-                plain = predict(judge.model_for(removal, 0.0, key), batch.images, device)
-                pieces[0].append(verdict(known, known.labels, plain))
-        scores = torch.from_numpy(task.scores[start : start + len(batch)])
-        ranks = removal.order(scores, batch.ids, key)
-        judged = judge_batch(judge, removal, ranks, known, known.labels, above, key, device)
-        for fraction, one in zip(above, judged, strict=True):
+                plain = predict(evaluator.model_for(removal, 0.0, key), batch.images, device)
+                pieces[0].append(prediction(known, known.labels, plain))
+        maps = torch.from_numpy(task.maps[start : start + len(batch)])
+        ranks = removal.order(maps, batch.ids, key)
+        evaluated = evaluator_batch(evaluator, removal, ranks, known, known.labels, above, key, device)
+        for fraction, one in zip(above, evaluated, strict=True):
             pieces[fraction].append(one)
         start += len(batch)
-    return {fraction: Verdict.join(verdicts) for fraction, verdicts in pieces.items()}
+    return {fraction: Predictions.join(predictions) for fraction, predictions in pieces.items()}
 
 
-def _judge(task: SweepTask, context: Context, device: torch.device) -> Judge:
-    if task.train_scores is not None:
-        return Retrained(
+def _evaluator(task: SweepTask, context: Context, device: torch.device) -> Evaluator:
+    if task.train_maps is not None:
+        return Retrain(
             recipe_of(task.plan),
-            Mapped(train_of(context), torch.from_numpy(task.train_scores)),
+            Mapped(train_of(context), torch.from_numpy(task.train_maps)),
             lambda: build_network(task.plan),
-            test=Mapped(context.data, torch.from_numpy(task.scores)),
+            test=Mapped(context.data, torch.from_numpy(task.maps)),
             loss=build_loss(task.plan),
             augment=build_augment(task.plan),
             checkpoint=_reachable(task.checkpoint),
@@ -195,13 +195,13 @@ def _judge(task: SweepTask, context: Context, device: torch.device) -> Judge:
         tuned.load_state_dict(
             {name.removeprefix("weights."): torch.from_numpy(np.array(task.weights[name])) for name in names}
         )
-        return FixedModel(tuned)
-    return FixedModel(context.model)
+        return NoRetrain(tuned)
+    return NoRetrain(context.model)
 
 
-def _curve(pupil: Pupil) -> Arrays:
+def _curve(result: TrainingResult) -> Arrays:
     """How a model was trained, a row per epoch, and the epoch whose weights it has."""
-    return {"curve": curve(pupil.records).numpy(), "epoch": np.array([pupil.epoch], dtype=np.int64)}
+    return {"curve": curve(result.records).numpy(), "epoch": np.array([result.epoch], dtype=np.int64)}
 
 
 def _reachable(checkpoint: Path | None) -> Path | None:
@@ -211,13 +211,13 @@ def _reachable(checkpoint: Path | None) -> Path | None:
 
 def train_of(context: Context) -> Dataset:
     if context.train is None:
-        raise PlanError("[train] is missing: a judge that trains needs it")
+        raise PlanError("[train] is missing: a evaluator that trains needs it")
     return context.train
 
 
 def recipe_of(plan: Plan) -> Recipe:
     if plan.recipe is None:
-        raise PlanError("[recipe] is missing: a judge that trains needs it")
+        raise PlanError("[recipe] is missing: a evaluator that trains needs it")
     return plan.recipe
 
 

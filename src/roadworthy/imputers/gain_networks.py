@@ -41,8 +41,8 @@ class Discriminator(nn.Module):
         super().__init__()
         self.network = ResidualNetwork(channels + 1, 1, width, blocks)
 
-    def forward(self, centred: Tensor, hint: Tensor) -> Tensor:
-        return self.network(torch.cat([centred, hint], dim=1))  # type: ignore[no-any-return]
+    def forward(self, centerd: Tensor, hint: Tensor) -> Tensor:
+        return self.network(torch.cat([centerd, hint], dim=1))  # type: ignore[no-any-return]
 
 
 @final
@@ -79,7 +79,7 @@ class Block(nn.Module):
         return x + self.conv2(relu(self.conv1(relu(x))))  # type: ignore[no-any-return]
 
 
-def spectrally_normalised(network: Module) -> Module:
+def spectrally_normalized(network: Module) -> Module:
     """Every convolution is divided by its largest singular value (arXiv:1802.05957), in place."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
@@ -88,7 +88,7 @@ def spectrally_normalised(network: Module) -> Module:
 
 
 def generator_of(state: Mapping[str, Tensor]) -> Generator:
-    """In eval mode, from its plain weights, whose shapes tell its sizes; nothing is drawn to initialise it."""
+    """In eval mode, from its plain weights, whose shapes tell its sizes; nothing is drawn to initialize it."""
     blocks = len({name.split(".")[2] for name in state if name.startswith("network.blocks.")})
     with torch.device("meta"):
         generator = Generator(torch.empty(state["mean"].shape), len(state["network.first.bias"]), blocks, 0.0)
@@ -97,9 +97,9 @@ def generator_of(state: Mapping[str, Tensor]) -> Generator:
 
 
 def plain(generator: Generator) -> Generator:
-    """A copy whose weights are those that the normalised generator, which is put into eval mode, multiplies with.
+    """A copy whose weights are those that the normalized generator, which is put into eval mode, multiplies with.
 
-    Built anew: a deep copy shares its classes with the original, which would lose its normalisation with it.
+    Built anew: a deep copy shares its classes with the original, which would lose its normalization with it.
     """
     state = {"mean": generator.mean, "noise": generator.noise}
     for name, module in generator.eval().named_modules():

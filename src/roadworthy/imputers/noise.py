@@ -1,4 +1,4 @@
-"""The noise of Noisy Linear, so that a filled pixel is no smoother than its neighbours."""
+"""The noise of Noisy Linear, so that a filled pixel is no smoother than its neighbors."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Noisy Linear imputation (paper, 5.2): every removed pixel is the weighted mean of its 8 neighbours, plus noise.
+"""Noisy Linear imputation (paper, 5.2): every removed pixel is the weighted mean of its 8 neighbors, plus noise.
 
 The equation lives here, its solvers behind one seam: `solve(images, removed, weights, noise) -> filled`.
 """
@@ -6,7 +6,7 @@ The equation lives here, its solvers behind one seam: `solve(images, removed, we
 from dataclasses import dataclass
 from typing import Protocol, final
 
-from roadworthy.core.errors import EverythingRemoved, RangeError
+from roadworthy.core.errors import EverythingRemovedError, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Removed
 from roadworthy.imputers.noise import Noise
@@ -29,10 +29,10 @@ def solve_fast(images: Images, removed: Removed, weights: tuple[float, float], n
 @final
 @dataclass(frozen=True)
 class NoisyLinear:
-    """Fill so that the hole's shape tells nothing: neighbours' weighted mean, solved to 1e-4, plus Gaussian noise.
+    """Fill so that the hole's shape tells nothing: neighbors' weighted mean, solved to 1e-4, plus Gaussian noise.
 
     `noise` is its standard deviation, absolute in [0, 1] pixel space, drawn per pixel and channel, not clipped.
-    `weights` are those of a direct and of a diagonal neighbour; at the border they are renormalised.
+    `weights` are those of a direct and of a diagonal neighbor; at the border they are renormalized.
     """
 
     noise: float = 0.01
@@ -57,7 +57,7 @@ def _check_some_kept(removed: Removed, batch: Batch) -> None:
     gone = removed.flatten(1).cpu().numpy().all(axis=1)
     if gone.any():
         ids = batch.ids.numpy()[gone].tolist()
-        raise EverythingRemoved(
+        raise EverythingRemovedError(
             f"no pixel is kept in image {ids[0]} ({len(ids)} such in this batch): there is nothing to fill from; "
             "use a fraction below 1, or a fixed fill"
         )

@@ -14,14 +14,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from roadworthy.core.errors import ModelError, WeightsError
-from roadworthy.models.normalized import Normalised
+from roadworthy.models.normalized import Normalized
 from roadworthy.models.resnet import cifar_resnet
 
 CIFAR10_RESNET20 = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 """What the common CIFAR-10 ResNet-20 weights expect: they were trained with ImageNet's mean and deviation."""
 
 WRAPPERS = ("module.", "_orig_mod.", "network.network.")
-"""Prefixes that DataParallel, torch.compile and `Normalised` put before every key."""
+"""Prefixes that DataParallel, torch.compile and `Normalized` put before every key."""
 
 _CURE = "save tensors only: safetensors.torch.save_file(network.state_dict(), 'weights.safetensors')"
 
@@ -32,7 +32,7 @@ def load(
     """`factory(**options)` with the `weights` put in, in eval mode.
 
     `factory` may be named "package.module:factory", also in a file of the current folder. The weights of a plain
-    network enter a `Normalised` one too. Without weights the initialisation draws from torch's global generator.
+    network enter a `Normalized` one too. Without weights the initialization draws from torch's global generator.
     """
     network = _build(named(factory) if isinstance(factory, str) else factory, options)
     if weights is not None:
@@ -40,9 +40,9 @@ def load(
     return network.eval()
 
 
-def resnet20_cifar10(weights: str | os.PathLike[str]) -> Normalised:
+def resnet20_cifar10(weights: str | os.PathLike[str]) -> Normalized:
     """The CIFAR-10 ResNet-20 (arXiv:1512.03385, 4.2) with its weights from a file, on images in [0, 1]."""
-    return Normalised(load(cifar_resnet, weights, depth=20), **CIFAR10_RESNET20).eval()
+    return Normalized(load(cifar_resnet, weights, depth=20), **CIFAR10_RESNET20).eval()
 
 
 def named(name: str, kind: str = "model") -> Callable[..., Any]:
@@ -115,8 +115,8 @@ def _fill(network: nn.Module, path: Path) -> None:
 
 
 def bare(network: nn.Module) -> nn.Module:
-    """What a `Normalised` wraps: the module whose keys stand in files of weights."""
-    inner = network.network.network if isinstance(network, Normalised) else network
+    """What a `Normalized` wraps: the module whose keys stand in files of weights."""
+    inner = network.network.network if isinstance(network, Normalized) else network
     return inner if isinstance(inner, nn.Module) else network
 
 
@@ -164,7 +164,7 @@ def _all_start(keys: Iterable[str], prefix: str) -> bool:
 
 
 def _check_fit(own: Mapping[str, Tensor], state: Mapping[str, Tensor], what: str) -> None:
-    # Batch normalisation counts its batches; older and converted files leave the count out, and inference ignores it.
+    # Batch normalization counts its batches; older and converted files leave the count out, and inference ignores it.
     missing = [key for key in own if key not in state and not key.endswith("num_batches_tracked")]
     unexpected = [key for key in state if key not in own]
     misshapen = [

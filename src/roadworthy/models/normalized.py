@@ -33,10 +33,10 @@ class Logits(nn.Module):
         return logits
 
 
-class Normalised(nn.Module):
-    """A classifier that normalises its own input: images in [0, 1] ► (x − mean)/std ► network ► logits.
+class Normalized(nn.Module):
+    """A classifier that normalizes its own input: images in [0, 1] ► (x − mean)/std ► network ► logits.
 
-    Attributions with a baseline or noise work on `network`, in the normalised space.
+    Attributions with a baseline or noise work on `network`, in the normalized space.
     """
 
     mean: Tensor
@@ -50,13 +50,13 @@ class Normalised(nn.Module):
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).reshape(-1, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).reshape(-1, 1, 1), persistent=False)
 
-    def normalise(self, images: Images) -> Tensor:
+    def normalize(self, images: Images) -> Tensor:
         if len(self.mean) not in (1, images.shape[1]):
-            raise ShapeError(f"the model normalises {len(self.mean)} channels, the images have {images.shape[1]}")
+            raise ShapeError(f"the model normalizes {len(self.mean)} channels, the images have {images.shape[1]}")
         return (images - self.mean.to(images.device)) / self.std.to(images.device)
 
     def forward(self, images: Images) -> Tensor:
-        return self.network(self.normalise(images))  # type: ignore[no-any-return]
+        return self.network(self.normalize(images))  # type: ignore[no-any-return]
 
     @property
     def device(self) -> torch.device:
@@ -64,10 +64,10 @@ class Normalised(nn.Module):
         return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
 
 
-def as_model(model: Any) -> Normalised:
-    """A bare network or callable means identity normalisation."""
-    if isinstance(model, Normalised):
+def as_model(model: Any) -> Normalized:
+    """A bare network or callable means identity normalization."""
+    if isinstance(model, Normalized):
         return model
     if not callable(model):
         raise ModelError(f"the model is a {type(model).__name__}: give a torch Module or a callable images -> logits")
-    return Normalised(model)
+    return Normalized(model)

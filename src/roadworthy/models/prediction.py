@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from roadworthy.core.errors import ModelError, RangeError
-from roadworthy.core.types import UNLABELLED, Batch, Images
-from roadworthy.models.normalized import Normalised as Model
+from roadworthy.core.types import UNLABELED, Batch, Images
+from roadworthy.models.normalized import Normalized as Model
 
 
 @contextmanager
@@ -36,14 +36,14 @@ def predict(model: Model, images: Images, device: torch.device) -> Tensor:
     with torch.no_grad():
         probabilities: Tensor = model(images.to(device)).float().softmax(dim=1).cpu()
     if torch.isnan(probabilities).any():
-        raise ModelError("the model returned NaN: check its weights and its normalisation (images come in [0, 1])")
+        raise ModelError("the model returned NaN: check its weights and its normalization (images come in [0, 1])")
     return probabilities
 
 
-def labelled(batch: Batch, probabilities: Tensor) -> Batch:
+def labeled(batch: Batch, probabilities: Tensor) -> Batch:
     """The batch with every label known: without one, the model's own prediction stands in."""
     classes = probabilities.shape[1]
-    unknown = batch.labels == UNLABELLED
+    unknown = batch.labels == UNLABELED
     wrong = ~unknown & ((batch.labels < 0) | (batch.labels >= classes))
     if wrong.any():
         first = int(wrong.nonzero()[0])

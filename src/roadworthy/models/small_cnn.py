@@ -17,7 +17,7 @@ class SmallCNN(nn.Module):
     """Three halving convolutions and one more ► mean over pixels ► classes.
 
     All convolutions, no pooling layer (Springenberg et al., "Striving for Simplicity", arXiv:1412.6806), with batch
-    normalisation (Ioffe and Szegedy, arXiv:1502.03167). The halving kernels are 4×4 with stride 2, so that each input
+    normalization (Ioffe and Szegedy, arXiv:1502.03167). The halving kernels are 4×4 with stride 2, so that each input
     pixel is read equally often: odd kernels leave a chequerboard in the gradient (Odena et al., Distill 2016).
     """
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from roadworthy.core.errors import InputError
-from roadworthy.report.html.strips import Story
+from roadworthy.report.html.strips import Example
 
 AUDITS: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance"),
     "recovery": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
     "geometry": ("method", "order", "fraction", "gamma", "clipped", "optimum", "blur"),
     "leads": ("text",),
-    "verdicts": ("method", "order", "imputer", "verdict", "why"),
+    "conclusions": ("method", "order", "imputer", "conclusion", "why"),
 }
 """Tables of a leakage audit, by name, with the columns that the page reads."""
 
@@ -22,16 +22,16 @@ AUDITS: Mapping[str, tuple[str, ...]] = {
 class Findings:
     """Tables have the columns of `roadworthy.statistics`; what is not known is None or empty, and left out."""
 
-    verdict: str
+    conclusion: str
     """in two sentences"""
     details: Sequence[str] = ()
-    """a line per judge and imputer"""
+    """a line per evaluator and imputer"""
     ranking: pd.DataFrame | None = None
     curves: pd.DataFrame | None = None
     agreement: pd.DataFrame | None = None
-    """of `consistency`"""
+    """of `agreement`"""
     controls: Sequence[str] = ()
-    stories: Sequence[Story] = ()
+    stories: Sequence[Example] = ()
     no_pictures: str = ""
     """why there are none"""
     audits: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Findings:
     facts: Mapping[str, str] = field(default_factory=dict)
     """model, data, images, versions, date, fingerprints: shown as they come"""
     runtimes: pd.DataFrame | None = None
-    """judge, imputer, seconds per curve, relative"""
+    """evaluator, imputer, seconds per curve, relative"""
     plan: str = ""
 
     def __post_init__(self) -> None:

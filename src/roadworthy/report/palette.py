@@ -1,4 +1,4 @@
-"""One look per method, the same in every chart, table and figure; the colour-blind tell them apart."""
+"""One look per method, the same in every chart, table and figure; the color-blind tell them apart."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -15,13 +15,13 @@ _COLOURS = (
 )
 """Okabe-Ito on white and, a little lighter, on dark. Its yellow cannot be seen on white: wine stands in there."""
 _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (8, 2, 2, 2), (12, 3), (4, 2, 1, 2))
-"""of methods: the next pattern takes over when the colours are used up"""
+"""of methods: the next pattern takes over when the colors are used up"""
 _GREYS = (("#8A8A8A", "#9A9A9A"), ("#5C5C5C", "#C8C8C8"))
 _CONTROL_DASHES = ((5, 3), (1, 2), (8, 2, 2, 2), (1, 4), (10, 3))
 
 
 class Look(NamedTuple):
-    colour: str
+    color: str
     """`#rrggbb` on white"""
     dark: str
     """on a dark page"""
@@ -29,11 +29,11 @@ class Look(NamedTuple):
     """lengths of dashes and gaps, () for a solid line"""
 
 
-def colours(methods: Iterable[str], controls: Iterable[str] = ()) -> dict[str, Look]:
-    """Name to look, whatever the order in which the names come: controls are grey and never solid.
+def colors(methods: Iterable[str], controls: Iterable[str] = ()) -> dict[str, Look]:
+    """Name to look, whatever the order in which the names come: controls are gray and never solid.
 
-    >>> colours(["IG", "GB", "random"], ["random"])["IG"]
-    Look(colour='#D55E00', dark='#E8702A', dash=())
+    >>> colors(["IG", "GB", "random"], ["random"])["IG"]
+    Look(color='#D55E00', dark='#E8702A', dash=())
     """
     known = set(controls)
     asked = sorted(set(methods) - known)

@@ -23,7 +23,7 @@ def day(moment: datetime) -> str:
 def short_ranking(table: pd.DataFrame, audit: pd.DataFrame | None = None) -> pd.DataFrame:
     """The ranking as people read it, narrow enough for a terminal: the leading score with its interval and rank.
 
-    With the verdicts of an `audit`, each row says the worse of its orders' verdicts.
+    With the predictions of an `audit`, each row says the worse of its orders' predictions.
     """
     lead = next(name for name in ("srg", "morf", "lerf") if name in table and table[name].notna().any())
     titles = {"srg": "LeRF − MoRF", "morf": "MoRF ↓", "lerf": "LeRF ↑"}
@@ -57,9 +57,9 @@ def _score(value: float, low: float, high: float) -> str:
 
 
 def short_agreement(table: pd.DataFrame) -> pd.DataFrame:
-    """The agreement of settings, a name per setting; the judge is named where there are several."""
-    judges = {*table["judge_a"], *table["judge_b"]}
-    fields = ("order", "imputer", "judge") if len(judges) > 1 else ("order", "imputer")
+    """The agreement of settings, a name per setting; the evaluator is named where there are several."""
+    evaluators = {*table["evaluator_a"], *table["evaluator_b"]}
+    fields = ("order", "imputer", "evaluator") if len(evaluators) > 1 else ("order", "imputer")
 
     def side(end: str) -> pd.Series:
         return table[[f"{field}_{end}" for field in fields]].agg(" · ".join, axis=1)
@@ -108,13 +108,18 @@ class Standing(NamedTuple):
 
 
 def standings(ranking: pd.DataFrame, numbers: Mapping[str, int], leakage: pd.DataFrame | None) -> list[Standing]:
-    """One per judge and imputer, that of the verdict first; `leakage` is the audit's table of verdicts."""
-    places = list(dict.fromkeys(zip(ranking["judge"], ranking["imputer"], strict=True)))
-    blocks = {place: ranking[(ranking["judge"] == place[0]) & (ranking["imputer"] == place[1])] for place in places}
+    """One per evaluator and imputer, that of the prediction first; `leakage` is the audit's table of predictions."""
+    places = list(dict.fromkeys(zip(ranking["evaluator"], ranking["imputer"], strict=True)))
+    blocks = {place: ranking[(ranking["evaluator"] == place[0]) & (ranking["imputer"] == place[1])] for place in places}
     main = main_block(ranking)
     return [
-        _standing(blocks[judge, imputer], f"Filled by {imputer}, judged by {judge}", numbers, _leaks(leakage, imputer))
-        for judge, imputer in sorted(blocks, key=lambda place: place != main)
+        _standing(
+            blocks[evaluator, imputer],
+            f"Filled by {imputer}, evaluated by {evaluator}",
+            numbers,
+            _leaks(leakage, imputer),
+        )
+        for evaluator, imputer in sorted(blocks, key=lambda place: place != main)
     ]
 
 
@@ -144,17 +149,17 @@ _WORST = ("leak-free", "leaks a little", "leaks")
 
 
 def _leaks(table: pd.DataFrame | None, imputer: str) -> dict[str, tuple[str, str]]:
-    """Method to the worst verdict over its orders, and why."""
+    """Method to the worst prediction over its orders, and why."""
     found: dict[str, tuple[str, str]] = {}
     if table is None:
         return found
     here = table[table["imputer"] == imputer]
-    for method, verdict, why in zip(here["method"], here["verdict"], here["why"], strict=True):
-        if method not in found or _WORST.index(verdict) > _WORST.index(found[method][0]):
-            found[method] = (verdict, why)
+    for method, prediction, why in zip(here["method"], here["prediction"], here["why"], strict=True):
+        if method not in found or _WORST.index(prediction) > _WORST.index(found[method][0]):
+            found[method] = (prediction, why)
     return found
 
 
 def _leak_of(method: str, leaks: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
-    """An inverted copy has its method's masks, the orders exchanged, and so its worst verdict."""
+    """An inverted copy has its method's masks, the orders exchanged, and so its worst prediction."""
     return leaks.get(method) or leaks.get(method.removesuffix(" inverted"), ("", ""))

@@ -1,4 +1,4 @@
-"""A comparison on a terminal: rankings, agreement, the verdict and what to beware of."""
+"""A comparison on a terminal: rankings, agreement, the prediction and what to beware of."""
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,9 +12,9 @@ console = Console()
 
 def show(comparison: Comparison) -> None:
     ranking = comparison.ranking()
-    several = ranking["judge"].nunique() > 1
-    for (judge, imputer), block in ranking.groupby(["judge", "imputer"], sort=False):
-        title = escape(f"{f'{judge} · f' if several else 'F'}illed by: {imputer}")
+    several = ranking["evaluator"].nunique() > 1
+    for (evaluator, imputer), block in ranking.groupby(["evaluator", "imputer"], sort=False):
+        title = escape(f"{f'{evaluator} · f' if several else 'F'}illed by: {imputer}")
         table = Table(title=title, title_justify="left", title_style="bold")
         rows = short_ranking(block)
         for column in rows.columns:
@@ -27,7 +27,7 @@ def show(comparison: Comparison) -> None:
         "◦ control   ↓ a low area is good   ↑ a high one   [ ] 95 % interval   ( ) ranks left open", markup=False
     )
     _show_agreement(comparison, several)
-    console.print(comparison.verdict(), markup=False, highlight=False)
+    console.print(comparison.prediction(), markup=False, highlight=False)
     for text in comparison.warnings()["text"]:
         console.print(f"Beware: {text}", markup=False, highlight=False)
 
@@ -35,13 +35,13 @@ def show(comparison: Comparison) -> None:
 def _show_agreement(comparison: Comparison, several: bool) -> None:
     if comparison.ranking().query("not control")["method"].nunique() < 2:
         return
-    table = comparison.consistency()
-    same = (table["imputer_a"] == table["imputer_b"]) & (table["judge_a"] == table["judge_b"])
+    table = comparison.agreement()
+    same = (table["imputer_a"] == table["imputer_b"]) & (table["evaluator_a"] == table["evaluator_b"])
     orders = table[same & (table["order_a"] != table["order_b"])]
     if orders.empty:
         return
     console.print("Do MoRF and LeRF agree on the methods? Mean Spearman correlation, 1 = fully:")
     for row in orders.itertuples():
-        judge = f"{row.judge_a:12} " if several else ""
+        evaluator = f"{row.evaluator_a:12} " if several else ""
         found = f"{row.spearman:+.2f}" if row.fractions else "one of the two ranks nothing: all methods tie"
-        console.print(f"  {judge}{row.imputer_a:8} {row.pairing:8} {found}", markup=False, highlight=False)
+        console.print(f"  {evaluator}{row.imputer_a:8} {row.pairing:8} {found}", markup=False, highlight=False)

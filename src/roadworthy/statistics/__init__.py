@@ -1,6 +1,6 @@
-"""From per-image Verdicts to curves, scores, ranks, tests and agreement, with intervals. Numbers only: no torch here.
+"""From per-image PointPredictions to curves, scores, ranks, tests and agreement, with intervals. Numbers only: no torch here.
 
-curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; consistency ► agreement;
+curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; agreement ► agreement;
 debiasing, of what `geometry.py` measured; discrete ► identity, leakage taken apart on worlds that can be listed;
 information ► audit; ranking ► changes, of two runs
 
@@ -8,15 +8,15 @@ A score is linear in the images (`PAPER` 5): area and srg of a method are means 
 resampled and compared on the same images.
 """
 
-from roadworthy.statistics.agreement import consistency, consistency_matrix, overall_alpha
-from roadworthy.statistics.agreement_intervals import consistency_intervals
+from roadworthy.statistics.agreement import agreement, agreement_matrix, overall_alpha
+from roadworthy.statistics.agreement_intervals import agreement_intervals
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.changes import changes
 from roadworthy.statistics.classes import per_class
 from roadworthy.statistics.contest import Contest, Stopping, contests
 from roadworthy.statistics.correlation import kendall, krippendorff, spearman
-from roadworthy.statistics.curves import Setting, Value, Verdicts, curves, per_image
+from roadworthy.statistics.curves import PointPredictions, Setting, Value, curves, per_image
 from roadworthy.statistics.gaps import whole_curves
 from roadworthy.statistics.intervals import LEVEL, mean_interval, share_interval
 from roadworthy.statistics.pairs import COLUMNS as PAIR_COLUMNS
@@ -32,19 +32,19 @@ __all__ = [
     "SCORES",
     "Block",
     "Contest",
+    "PointPredictions",
     "Setting",
     "Stopping",
     "Ties",
     "Value",
-    "Verdicts",
+    "agreement",
+    "agreement_intervals",
+    "agreement_matrix",
     "aopc",
     "area",
     "betting_interval",
     "blocks",
     "changes",
-    "consistency",
-    "consistency_intervals",
-    "consistency_matrix",
     "contests",
     "curves",
     "groups",

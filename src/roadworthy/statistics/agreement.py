@@ -9,7 +9,7 @@ import pandas as pd
 
 from roadworthy.core.errors import InputError
 from roadworthy.statistics.correlation import kendall, krippendorff, rank_alpha, spearman
-from roadworthy.statistics.curves import Setting, Sheet, Value, Verdicts, sheets
+from roadworthy.statistics.curves import PointPredictions, Setting, Sheet, Value, sheets
 from roadworthy.statistics.intervals import Array
 
 MEASURES: Mapping[str, Callable[[Array, Array], float]] = {
@@ -34,19 +34,19 @@ class Merits:
         return self.merit[:, [self.methods.index(method) for method in methods]]
 
 
-def consistency(verdicts: Verdicts, controls: Sequence[str] = (), value: Value = "accuracy") -> pd.DataFrame:
+def agreement(predictions: PointPredictions, controls: Sequence[str] = (), value: Value = "accuracy") -> pd.DataFrame:
     """Agreement of every two settings on the ranking of the methods (controls left out), a mean over fractions > 0.
 
-    judge_a, order_a, imputer_a, judge_b, order_b, imputer_b: the settings · pairing: `removed` compares equal shares
+    evaluator_a, order_a, imputer_a, evaluator_b, order_b, imputer_b: the settings · pairing: `removed` compares equal shares
     removed, `kept` (unlike orders only) the share removed in one with the share kept in the other ·
     spearman, kendall (tau-b), alpha (Krippendorff's, ordinal, on ranks): runs averaged first, then ranked ·
     fractions: the points averaged; where all methods tie there is no ranking and the point is left out ·
-    methods: judged in both settings · spearman_runs, kendall_runs, alpha_runs: ranked and compared per run (seed),
+    methods: evaluated in both settings · spearman_runs, kendall_runs, alpha_runs: ranked and compared per run (seed),
     then averaged · spearman_runs_error, …: standard error of that mean, NaN for one run · runs: how many.
     MoRF ranks low values first, LeRF high ones. Runs are paired by seed; a setting with one run meets every run of
     the other. Where nothing can be compared, values are NaN.
     """
-    merits = merits_of(verdicts, controls, value)
+    merits = merits_of(predictions, controls, value)
     rows = [
         {**_names(first, "a"), **_names(second, "b"), "pairing": pairing}
         | _agreement(merits[first], merits[second], pairing)
@@ -58,8 +58,8 @@ def consistency(verdicts: Verdicts, controls: Sequence[str] = (), value: Value =
     return pd.DataFrame(rows, columns=[*names, "fractions", "methods", *runs, "runs"])
 
 
-def consistency_matrix(table: pd.DataFrame, measure: str = "spearman", pairing: str = "removed") -> pd.DataFrame:
-    """The table of `consistency` as a square, a row and a column per setting (judge · order · imputer).
+def agreement_matrix(table: pd.DataFrame, measure: str = "spearman", pairing: str = "removed") -> pd.DataFrame:
+    """The table of `agreement` as a square, a row and a column per setting (evaluator · order · imputer).
 
     `measure` is one of its columns, such as `kendall` or `spearman_runs`; `pairing` is for settings of unlike orders.
     """
@@ -74,12 +74,12 @@ def consistency_matrix(table: pd.DataFrame, measure: str = "spearman", pairing: 
     return square
 
 
-def overall_alpha(verdicts: Verdicts, controls: Sequence[str] = (), value: Value = "accuracy") -> float:
+def overall_alpha(predictions: PointPredictions, controls: Sequence[str] = (), value: Value = "accuracy") -> float:
     """Krippendorff's ordinal alpha over all settings at once: raters are settings, units are methods at a fraction.
 
     Runs are averaged first; a fraction at which a setting does not rank is not rated by it.
     """
-    merits = merits_of(verdicts, controls, value)
+    merits = merits_of(predictions, controls, value)
     units = sorted({(round(f, 9), m) for one in merits.values() for f in one.fractions if f > 0 for m in one.methods})
     place = {unit: column for column, unit in enumerate(units)}
     ratings = np.full((len(merits), len(units)), np.nan)
@@ -92,13 +92,13 @@ def overall_alpha(verdicts: Verdicts, controls: Sequence[str] = (), value: Value
     return krippendorff(ratings)
 
 
-def merits_of(verdicts: Verdicts, controls: Sequence[str], value: Value) -> dict[Setting, Merits]:
-    methods = sorted({dot.method for dot in verdicts} - set(controls))
+def merits_of(predictions: PointPredictions, controls: Sequence[str], value: Value) -> dict[Setting, Merits]:
+    methods = sorted({point.method for point in predictions} - set(controls))
     if len(methods) < 2:
         raise InputError(
-            f"consistency needs at least 2 methods that are no controls, here: {', '.join(methods) or 'none'}"
+            f"agreement needs at least 2 methods that are no controls, here: {', '.join(methods) or 'none'}"
         )
-    return {setting: _merit(setting, sheet, methods) for setting, sheet in sheets(verdicts, value).items()}
+    return {setting: _merit(setting, sheet, methods) for setting, sheet in sheets(predictions, value).items()}
 
 
 def _merit(setting: Setting, sheet: Sheet, methods: Sequence[str]) -> Merits:

@@ -6,33 +6,37 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from roadworthy.statistics.agreement import Merits, columns_of, consistency, merits_of
+from roadworthy.statistics.agreement import Merits, agreement, columns_of, merits_of
 from roadworthy.statistics.bootstrap import resampled_means
-from roadworthy.statistics.curves import Setting, Value, Verdicts, sheets
+from roadworthy.statistics.curves import PointPredictions, Setting, Value, sheets
 from roadworthy.statistics.intervals import LEVEL, Array
 
 DRAWS = 1000
 
 
-def consistency_intervals(
-    verdicts: Verdicts, controls: Sequence[str] = (), value: Value = "accuracy", level: float = LEVEL
+def agreement_intervals(
+    predictions: PointPredictions, controls: Sequence[str] = (), value: Value = "accuracy", level: float = LEVEL
 ) -> pd.DataFrame:
-    """The table of `consistency` with `low` and `high` of its `spearman`.
+    """The table of `agreement` with `low` and `high` of its `spearman`.
 
     Each draw takes the same images for all methods and settings. Ranks of methods that are close vary more than they
     do from one test set to another, as a resample adds noise to what is noisy: the interval reaches rather too low.
     The luck of training is in it only where ten seeds or more were run.
     """
-    table = consistency(verdicts, controls, value)
-    merits = merits_of(verdicts, controls, value)
-    ranks = {setting: _drawn_ranks(verdicts, setting, merits[setting], value) for setting in merits}
+    table = agreement(predictions, controls, value)
+    merits = merits_of(predictions, controls, value)
+    ranks = {setting: _drawn_ranks(predictions, setting, merits[setting], value) for setting in merits}
     ends = [_interval(row, merits, ranks, level) for row in table.to_dict("records")]
     return table.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
 
 
-def _drawn_ranks(verdicts: Verdicts, setting: Setting, merits: Merits, value: Value) -> Array:
+def _drawn_ranks(predictions: PointPredictions, setting: Setting, merits: Merits, value: Value) -> Array:
     """Ranks of the methods, `(draws, methods, fractions)`, the best one highest whatever the order."""
-    own = {dot: one for dot, one in verdicts.items() if Setting(dot.judge, dot.order, dot.imputer) == setting}
+    own = {
+        point: one
+        for point, one in predictions.items()
+        if Setting(point.evaluator, point.order, point.imputer) == setting
+    }
     (sheet,) = sheets(own, value).values()
     values = np.stack([sheet.values[method] for method in merits.methods])  # methods, seeds, fractions, images
     methods, seeds, fractions, images = values.shape

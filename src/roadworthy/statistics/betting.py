@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from roadworthy.statistics.intervals import Array
 
 STAKES = 0.95 * 0.62 ** np.arange(9)
-"""from nearly everything to about 2 %: neighbours are so near that the best one in between loses little"""
+"""from nearly everything to about 2 %: neighbors are so near that the best one in between loses little"""
 
 
 def betting_interval(values: Array, bounds: tuple[float, float], error: float) -> tuple[float, float]:
@@ -57,6 +57,6 @@ def log_wealth(values: Array, counts: Array, floor: float, mean: float) -> float
 
 
 def _distinct(values: Array) -> tuple[Array, Array]:
-    """Scores of accuracies take few values; a bet looks at each once. Rounding dust does not make two of one."""
+    """Maps of accuracies take few values; a bet looks at each once. Rounding dust does not make two of one."""
     distinct, counts = np.unique(np.round(values, 12), return_counts=True)
     return distinct, counts.astype(np.float64)

@@ -40,13 +40,13 @@ def _counts(generator: np.random.Generator, draws: int, size: int) -> Array:
     return np.bincount(drawn.ravel(), minlength=draws * size).reshape(draws, size).astype(np.float64)
 
 
-def standardised(draws: Array, centre: Array) -> Array:
+def standardized(draws: Array, center: Array) -> Array:
     """Draws in units of their own spread; 0 where they do not vary."""
     spread = draws.std(axis=0)
-    return np.asarray(np.divide(draws - centre, spread, out=np.zeros_like(draws), where=spread > 0))
+    return np.asarray(np.divide(draws - center, spread, out=np.zeros_like(draws), where=spread > 0))
 
 
-def expanded(draws: Array, centre: Array, variance: Variance, level: float = LEVEL) -> Array:
+def expanded(draws: Array, center: Array, variance: Variance, level: float = LEVEL) -> Array:
     """Draws stretched to the width that Student's t asks for: the expanded percentile bootstrap (Hesterberg 2015).
 
     Plain percentiles are too narrow: they divide by n instead of n − 1, have normal tails, and know nothing of seeds
@@ -54,4 +54,4 @@ def expanded(draws: Array, centre: Array, variance: Variance, level: float = LEV
     """
     tail = (1 - level) / 2
     stretch = variance.half_width(tail) / stats.norm.isf(tail)
-    return np.asarray(centre + standardised(draws, centre) * stretch)
+    return np.asarray(center + standardized(draws, center) * stretch)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from roadworthy.statistics.betting import betting_interval, betting_p
-from roadworthy.statistics.bootstrap import DRAWS, MANY_SEEDS, expanded, resampled_means, standardised
+from roadworthy.statistics.bootstrap import DRAWS, MANY_SEEDS, expanded, resampled_means, standardized
 from roadworthy.statistics.intervals import LEVEL, Array, Variance, unanimous, variance_of_mean
 from roadworthy.statistics.scores import SCORES, Block, Score
 
@@ -95,14 +95,14 @@ def contests(
 def _fixed(runs: Mapping[str, Array], score: Score, level: float, means: Array) -> Contest:
     """The number of images was fixed beforehand. `means`: resampled scores `(draws, methods)`."""
     values = np.stack(list(runs.values()))
-    centre, variance = values.mean(axis=(1, 2)), variance_of_mean(values)
-    low, high = np.quantile(expanded(means, centre, variance, level), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    center, variance = values.mean(axis=(1, 2)), variance_of_mean(values)
+    low, high = np.quantile(expanded(means, center, variance, level), [(1 - level) / 2, (1 + level) / 2], axis=0)
     for row in np.flatnonzero(variance.error == 0):
-        low[row], high[row] = unanimous(centre[row], values.shape[-1], score.bounds, 1 - level)
+        low[row], high[row] = unanimous(center[row], values.shape[-1], score.bounds, 1 - level)
     low, high = np.clip(low, *score.bounds), np.clip(high, *score.bounds)
     return Contest(
         tuple(runs),
-        centre,
+        center,
         low,
         high,
         score.higher_is_better,
@@ -118,7 +118,7 @@ def _fixed_duels(values: Array, score: Score, level: float, means: Array) -> Due
     drawn = sign * (means[:, first] - means[:, second])
     safe = (1 - level) / (2 * max(tests, 1))
     few_seeds = 1 < values.shape[1] < MANY_SEEDS  # they were not resampled: how pairs go together is not known
-    half = variance.half_width(safe if few_seeds else _tail(standardised(drawn, difference), level, safe))
+    half = variance.half_width(safe if few_seeds else _tail(standardized(drawn, difference), level, safe))
     low, high, p = difference - half, difference + half, variance.p(difference)
     reach = score.bounds[1] - score.bounds[0]
     for row in np.flatnonzero(variance.error == 0):
@@ -133,7 +133,7 @@ def _fixed_duels(values: Array, score: Score, level: float, means: Array) -> Due
 def _tail(drawn: Array, level: float, safe: float) -> float:
     """The error left to one end of one interval so that all of them hold together: max-t; Bonferroni's at worst.
 
-    The draws say how often the largest of all standardised differences exceeds a bound, correlations included; that
+    The draws say how often the largest of all standardized differences exceeds a bound, correlations included; that
     bound is handed on as a tail probability, so that Student's t can widen it where images or seeds are few.
     """
     largest = np.sort(np.abs(drawn).max(axis=1, initial=0))

@@ -5,24 +5,26 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from roadworthy.core.results import Dot, Verdict
-from roadworthy.statistics.curves import Verdicts
+from roadworthy.core.results import Point, Predictions
+from roadworthy.statistics.curves import PointPredictions
 
-_COLUMNS = ["method", "order", "imputer", "judge", "there", "asked"]
+_COLUMNS = ["method", "order", "imputer", "evaluator", "there", "asked"]
 
 
-def whole_curves(verdicts: Verdicts, asked: Iterable[Dot]) -> tuple[dict[Dot, Verdict], pd.DataFrame]:
-    """The Verdicts of those curves of which every asked dot is there, and a table of the others.
+def whole_curves(
+    predictions: PointPredictions, asked: Iterable[Point]
+) -> tuple[dict[Point, Predictions], pd.DataFrame]:
+    """The PointPredictions of those curves of which every asked point is there, and a table of the others.
 
-    method, order, imputer, judge: the curve · there, asked: how many of its dots (fractions × seeds).
+    method, order, imputer, evaluator: the curve · there, asked: how many of its points (fractions × seeds).
     """
     wanted = list(asked)
-    counts, found = Counter(map(_curve, wanted)), Counter(_curve(dot) for dot in wanted if dot in verdicts)
+    counts, found = Counter(map(_curve, wanted)), Counter(_curve(point) for point in wanted if point in predictions)
     gaps = {curve: count for curve, count in counts.items() if found[curve] < count}
-    whole = {dot: verdicts[dot] for dot in wanted if _curve(dot) not in gaps}
+    whole = {point: predictions[point] for point in wanted if _curve(point) not in gaps}
     rows = [(*curve, found[curve], count) for curve, count in gaps.items()]
     return whole, pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _curve(dot: Dot) -> tuple[str, str, str, str]:
-    return dot[:4]
+def _curve(point: Point) -> tuple[str, str, str, str]:
+    return point[:4]

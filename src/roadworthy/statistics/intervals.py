@@ -113,5 +113,5 @@ def share_interval(hits: Array, level: float = LEVEL) -> tuple[float, float]:
         half = float(variance_of_mean(hits).half_width((1 - level) / 2))
         count = min(share * (1 - share) * (quantile / half) ** 2, float(hits.size)) if half > 0 else count
     z2 = quantile**2
-    centre, half = share + z2 / (2 * count), np.sqrt(z2 * (share * (1 - share) / count + z2 / (4 * count**2)))
-    return float((centre - half) / (1 + z2 / count)), float((centre + half) / (1 + z2 / count))
+    center, half = share + z2 / (2 * count), np.sqrt(z2 * (share * (1 - share) / count + z2 / (4 * count**2)))
+    return float((center - half) / (1 + z2 / count)), float((center + half) / (1 + z2 / count))

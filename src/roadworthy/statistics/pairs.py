@@ -9,48 +9,50 @@ from scipy import stats
 
 from roadworthy.core.errors import InputError
 from roadworthy.statistics.contest import Contest, Duels, Stopping, contests
-from roadworthy.statistics.curves import Value, Verdicts
+from roadworthy.statistics.curves import PointPredictions, Value
 from roadworthy.statistics.intervals import LEVEL, Array
 from roadworthy.statistics.scores import Block, blocks
 
 POWER = 0.8
 COLUMNS = [
-    "imputer", "judge", "score", "method_a", "method_b", "control_a", "control_b", "difference", "low", "high",
+    "imputer", "evaluator", "score", "method_a", "method_b", "control_a", "control_b", "difference", "low", "high",
     "p", "p_holm", "separated", "tie", "probability", "wins", "images", "images_needed",
 ]  # fmt: skip
 
 
 def pairs(
-    verdicts: Verdicts,
+    predictions: PointPredictions,
     controls: Sequence[str] = (),
     value: Value = "accuracy",
     level: float = LEVEL,
     stopping: Stopping | None = None,
 ) -> pd.DataFrame:
-    """Every two methods on the leading score of each judge and imputer, the better one first (method_a).
+    """Every two methods on the leading score of each evaluator and imputer, the better one first (method_a).
 
-    imputer, judge, score: where · method_a, method_b, control_a, control_b: who, and whether it is a control ·
+    imputer, evaluator, score: where · method_a, method_b, control_a, control_b: who, and whether it is a control ·
     difference: by how much a is better, whatever the score's direction · low, high: simultaneous interval of it, all
     pairs at once · p, p_holm: of the paired test, plain and corrected by Holm over the pairs of the block ·
     separated: p_holm is below 1 − level · tie: surely within the margin (early stopping only) · probability: that a
     beats b, over resampled studies (NaN after early stopping) · wins: share of images on which a is better ·
-    images: judged · images_needed: to tell the two apart with 80 % power at the corrected level, if the difference
-    is what it seems; inf where no number of images would do. A judge and imputer with one method only has no rows.
+    images: evaluated · images_needed: to tell the two apart with 80 % power at the corrected level, if the difference
+    is what it seems; inf where no number of images would do. A evaluator and imputer with one method only has no rows.
     """
     level = stopping.level if stopping else level
     tables = []
-    for block in blocks(verdicts, value):
+    for block in blocks(predictions, value):
         rivals = block.scores[block.lead]
         if len(rivals) < 2:
             continue
-        only = Block(block.judge, block.imputer, {block.lead: rivals})
+        only = Block(block.evaluator, block.imputer, {block.lead: rivals})
         contest = contests(only, level, stopping)[block.lead]
         tables.append(
-            pair_table(contest, level, stopping).assign(imputer=block.imputer, judge=block.judge, score=block.lead)
+            pair_table(contest, level, stopping).assign(
+                imputer=block.imputer, evaluator=block.evaluator, score=block.lead
+            )
         )
     if not tables:
-        methods = dict.fromkeys(dot.method for dot in verdicts)
-        raise InputError(f"pairs need 2 methods judged in the same setting, here: {', '.join(methods)}: add one")
+        methods = dict.fromkeys(point.method for point in predictions)
+        raise InputError(f"pairs need 2 methods evaluated in the same setting, here: {', '.join(methods)}: add one")
     table = pd.concat(tables, ignore_index=True)
     for side in "ab":
         table[f"control_{side}"] = table[f"method_{side}"].isin(list(controls))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from roadworthy.statistics.contest import Contest, Stopping, contests
-from roadworthy.statistics.curves import Value, Verdicts
+from roadworthy.statistics.curves import PointPredictions, Value
 from roadworthy.statistics.intervals import LEVEL
 from roadworthy.statistics.pairs import groups, letters
 from roadworthy.statistics.scores import SCORES, Block, blocks
@@ -15,22 +15,22 @@ _FIELDS = ("", "_low", "_high", "_rank", "_rank_low", "_rank_high")
 
 
 def ranking(
-    verdicts: Verdicts,
+    predictions: PointPredictions,
     controls: Sequence[str] = (),
     value: Value = "accuracy",
     level: float = LEVEL,
     stopping: Stopping | None = None,
 ) -> pd.DataFrame:
-    """One row per method, judge and imputer; per judge and imputer best first by the leading score.
+    """One row per method, evaluator and imputer; per evaluator and imputer best first by the leading score.
 
-    method, control, imputer, judge: who and where · images: judged · groups: letters; Holm's tests on the leading score
+    method, control, imputer, evaluator: who and where · images: evaluated · groups: letters; Holm's tests on the leading score
     do not separate methods that share one · then, for each score s of srg (higher is better), morf (area, lower is
     better), lerf (area, higher is better), morf_aopc (higher is better), lerf_aopc (lower is better), where its orders
-    were judged: s, s_low, s_high: the score and its 95 % interval over images and seeds · s_rank: 1 is best ·
+    were evaluated: s, s_low, s_high: the score and its 95 % interval over images and seeds · s_rank: 1 is best ·
     s_rank_low, s_rank_high: the ranks that the simultaneous intervals of all pairs leave open.
     A method without the needed curves has gaps: NaN, or <NA> for ranks.
     """
-    found = blocks(verdicts, value)
+    found = blocks(predictions, value)
     names = [name for name in SCORES if any(name in block.scores for block in found)]
     tables = [_block_table(block, names, level, stopping) for block in found]
     table = pd.concat(tables, ignore_index=True)
@@ -44,7 +44,9 @@ def _block_table(block: Block, names: Sequence[str], level: float, stopping: Sto
     played = contests(block, level, stopping)
     sure, tests = (stopping.level, stopping.pairs) if stopping else (level, None)
     images = next(iter(block.scores[block.lead].values())).shape[-1]
-    table = pd.DataFrame({"method": block.methods, "imputer": block.imputer, "judge": block.judge, "images": images})
+    table = pd.DataFrame(
+        {"method": block.methods, "imputer": block.imputer, "evaluator": block.evaluator, "images": images}
+    )
     table["groups"] = table["method"].map(letters(groups(played[block.lead], sure, tests))).fillna("")
     for name in names:
         found = dict(zip(_FIELDS, _columns(played[name]), strict=True)) if name in played else {}
@@ -63,11 +65,11 @@ def _columns(contest: Contest) -> list[dict[str, float]]:
 def scores(table: pd.DataFrame) -> pd.DataFrame:
     """A ranking as a long table, one row per method and score, with the direction of each score said.
 
-    method, control, imputer, judge, score, value, low, high, rank, rank_low, rank_high, direction.
+    method, control, imputer, evaluator, score, value, low, high, rank, rank_low, rank_high, direction.
     """
     parts = []
     for name in (name for name in SCORES if name in table):
-        part = table[["method", "control", "imputer", "judge"]].copy()
+        part = table[["method", "control", "imputer", "evaluator"]].copy()
         part["score"] = name
         for field in _FIELDS:
             part[field.removeprefix("_") or "value"] = table[name + field]

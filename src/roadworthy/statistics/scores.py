@@ -1,4 +1,4 @@
-"""Scores: a curve in one number per image, so that a method's score is a mean over images (`PAPER` 5)."""
+"""Maps: a curve in one number per image, so that a method's score is a mean over images (`PAPER` 5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roadworthy.core.errors import InputError, ShapeError
-from roadworthy.statistics.curves import Setting, Sheet, Value, Verdicts, by_fraction, sheets
+from roadworthy.statistics.curves import PointPredictions, Setting, Sheet, Value, by_fraction, sheets
 from roadworthy.statistics.intervals import Array
 
 
@@ -62,9 +62,9 @@ def _check(curve: Array, fractions: Sequence[float]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """What is ranked together: one judge, one imputer, the same images."""
+    """What is ranked together: one evaluator, one imputer, the same images."""
 
-    judge: str
+    evaluator: str
     imputer: str
     scores: Mapping[str, Mapping[str, Array]]
     """score to method to values `(seeds, images)`; a method without the needed curves is not there"""
@@ -80,20 +80,20 @@ class Block:
         return list(dict.fromkeys(method for methods in self.scores.values() for method in methods))
 
 
-def blocks(verdicts: Verdicts, value: Value = "accuracy") -> list[Block]:
-    """Per judge and imputer, every score of every method, image by image."""
+def blocks(predictions: PointPredictions, value: Value = "accuracy") -> list[Block]:
+    """Per evaluator and imputer, every score of every method, image by image."""
     found: dict[tuple[str, str], dict[str, Sheet]] = {}
-    for setting, sheet in sheets(verdicts, value).items():
+    for setting, sheet in sheets(predictions, value).items():
         if setting.order not in ("morf", "lerf"):
             raise InputError(f"order {setting.order!r}: scores are defined for 'morf' and 'lerf'")
-        found.setdefault((setting.judge, setting.imputer), {})[setting.order] = sheet
+        found.setdefault((setting.evaluator, setting.imputer), {})[setting.order] = sheet
     return [Block(*name, _scores(Setting(name[0], "both", name[1]), orders)) for name, orders in found.items()]
 
 
 def _scores(setting: Setting, orders: Mapping[str, Sheet]) -> dict[str, dict[str, Array]]:
     found: dict[str, dict[str, Array]] = {}
     for order, sheet in orders.items():
-        curves = {method: by_fraction(setting.judge, values) for method, values in sheet.values.items()}
+        curves = {method: by_fraction(setting.evaluator, values) for method, values in sheet.values.items()}
         found[order] = {method: area(curve, sheet.fractions) for method, curve in curves.items()}
         found[f"{order}_aopc"] = {method: aopc(curve, sheet.fractions) for method, curve in curves.items()}
     if both := [method for method in found.get("lerf", ()) if method in found.get("morf", ())]:
@@ -106,5 +106,5 @@ def _check_grids(setting: Setting, morf: Sheet, lerf: Sheet) -> None:
     if (morf.fractions, morf.seeds) != (lerf.fractions, lerf.seeds):
         raise ShapeError(
             f"{setting}: MoRF has fractions {morf.fractions} and seeds {morf.seeds}, LeRF {lerf.fractions} and "
-            f"{lerf.seeds}: the combined score needs the same dots in both orders"
+            f"{lerf.seeds}: the combined score needs the same points in both orders"
         )

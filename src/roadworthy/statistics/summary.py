@@ -13,44 +13,44 @@ TITLES = {"srg": "LeRF − MoRF", "morf": "MoRF area", "lerf": "LeRF area"}
 def summary(
     ranking: pd.DataFrame, pairs: pd.DataFrame, cautions: Sequence[str] = (), stopped: str = "", level: float = 0.95
 ) -> str:
-    """One paragraph from the tables of the same verdicts; `stopped` says how an early stop came about."""
+    """One paragraph from the tables of the same predictions; `stopped` says how an early stop came about."""
     sentences = winners(ranking, pairs, level) + ([stopped] if stopped else [])
     return " ".join(sentences + ([f"Beware: {' '.join(cautions)}"] if cautions else []))
 
 
 def winners(ranking: pd.DataFrame, pairs: pd.DataFrame, level: float = 0.95) -> list[str]:
-    """A sentence or two per judge and imputer."""
-    several = ranking["judge"].nunique() > 1
+    """A sentence or two per evaluator and imputer."""
+    several = ranking["evaluator"].nunique() > 1
     found = []
-    for (judge, imputer), block in ranking.groupby(["judge", "imputer"], sort=False):
+    for (evaluator, imputer), block in ranking.groupby(["evaluator", "imputer"], sort=False):
         asked = block[~block["control"] & block[lead_of(block)].notna()]
         if len(asked):
-            met = pairs[(pairs["judge"] == judge) & (pairs["imputer"] == imputer)]
-            place = f"Filled by {imputer}, judged by {judge}" if several else f"Filled by {imputer}"
+            met = pairs[(pairs["evaluator"] == evaluator) & (pairs["imputer"] == imputer)]
+            place = f"Filled by {imputer}, evaluated by {evaluator}" if several else f"Filled by {imputer}"
             found.append(f"{place}: {_winner(asked, met, level)}")
     return found
 
 
 def main_block(ranking: pd.DataFrame) -> tuple[str, str]:
-    """The judge and the imputer that speak first: ROAD as its paper advises, or else those that come first."""
-    blocks = list(dict.fromkeys(zip(ranking["judge"], ranking["imputer"], strict=True)))
-    return next((block for block in blocks if block == ("fixed-model", "linear")), blocks[0])
+    """The evaluator and the imputer that speak first: ROAD as its paper advises, or else those that come first."""
+    blocks = list(dict.fromkeys(zip(ranking["evaluator"], ranking["imputer"], strict=True)))
+    return next((block for block in blocks if block == ("no-retrain", "linear")), blocks[0])
 
 
 def headline(ranking: pd.DataFrame, pairs: pd.DataFrame, level: float = 0.95) -> str:
-    """The verdict in two sentences: who comes first and how sure that is, then what speaks for or against it."""
-    judge, imputer = main_block(ranking)
-    block = ranking[(ranking["judge"] == judge) & (ranking["imputer"] == imputer)]
+    """The prediction in two sentences: who comes first and how sure that is, then what speaks for or against it."""
+    evaluator, imputer = main_block(ranking)
+    block = ranking[(ranking["evaluator"] == evaluator) & (ranking["imputer"] == imputer)]
     asked = block[~block["control"] & block[lead_of(block)].notna()]
     if asked.empty:
-        return "No method can be ranked. Only controls were judged in all orders."
-    best, met = asked["method"].iloc[0], pairs[(pairs["judge"] == judge) & (pairs["imputer"] == imputer)]
+        return "No method can be ranked. Only controls were evaluated in all orders."
+    best, met = asked["method"].iloc[0], pairs[(pairs["evaluator"] == evaluator) & (pairs["imputer"] == imputer)]
     won = set(met.loc[(met["method_a"] == best) & (met["low"] > 0), "method_b"])
     rivals = [name for name in asked["method"] if name != best and name not in won]
     count = f"{asked['images'].iloc[0]:,} images"
-    first = f"{_place(ranking, judge, imputer)}{best} comes first on {count}"
+    first = f"{_place(ranking, evaluator, imputer)}{best} comes first on {count}"
     if len(asked) == 1:
-        first = f"{best} is the only method judged on {count}"
+        first = f"{best} is the only method evaluated on {count}"
     elif rivals:
         first += f", but not clearly ahead of {_listed(rivals)}"
     else:
@@ -59,10 +59,10 @@ def headline(ranking: pd.DataFrame, pairs: pd.DataFrame, level: float = 0.95) ->
     return f"{first}. {_support(best, [name for name in controls if name not in won], controls, ranking)}"
 
 
-def _place(ranking: pd.DataFrame, judge: str, imputer: str) -> str:
+def _place(ranking: pd.DataFrame, evaluator: str, imputer: str) -> str:
     """Which setting is spoken of, where there are several."""
     parts = [f"filled by {imputer}"] if ranking["imputer"].nunique() > 1 else []
-    parts += [f"judged by {judge}"] if ranking["judge"].nunique() > 1 else []
+    parts += [f"evaluated by {evaluator}"] if ranking["evaluator"].nunique() > 1 else []
     text = ", ".join(parts)
     return f"{text[:1].upper()}{text[1:]}: " if text else ""
 
@@ -71,9 +71,9 @@ def _support(best: str, unbeaten: Sequence[str], controls: Sequence[str], rankin
     if unbeaten:
         plural = "controls" if len(unbeaten) > 1 else "control"
         return f"It does not clearly beat the {plural} {_listed(unbeaten)}: do not trust it yet."
-    firsts = ranking[~ranking["control"]].groupby(["judge", "imputer"], sort=False)["method"].first()
+    firsts = ranking[~ranking["control"]].groupby(["evaluator", "imputer"], sort=False)["method"].first()
     others = {str(name) for name in firsts if name != best}
-    beats = "It clearly beats every control" if controls else "No control was judged beside it"
+    beats = "It clearly beats every control" if controls else "No control was evaluated beside it"
     if others:
         count = int((firsts != best).sum())
         return (

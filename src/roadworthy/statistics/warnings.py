@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from roadworthy.statistics.curves import PER_IMAGE_NOISE, Verdicts
+from roadworthy.statistics.curves import PER_IMAGE_NOISE, PointPredictions
 from roadworthy.statistics.intervals import share_interval
 
 FEW_IMAGES = 50
 FEW_SEEDS = 3
 MANY_TIES = 0.25
 
-COLUMNS = ["kind", "method", "imputer", "judge", "text"]
+COLUMNS = ["kind", "method", "imputer", "evaluator", "text"]
 
 
 class Ties(NamedTuple):
@@ -26,21 +26,21 @@ class Ties(NamedTuple):
 
 
 def warnings(
-    verdicts: Verdicts,
+    predictions: PointPredictions,
     ranking: pd.DataFrame,
     pairs: pd.DataFrame,
     ties: Mapping[str, Ties] | None = None,
     classes: int = 0,
 ) -> pd.DataFrame:
-    """kind: of the warning · method, imputer, judge: whom it is about, "" for all · text: what to beware of.
+    """kind: of the warning · method, imputer, evaluator: whom it is about, "" for all · text: what to beware of.
 
-    `ranking` and `pairs` are the tables of the same verdicts (`pairs` may be empty); `ties` is known where the maps
+    `ranking` and `pairs` are the tables of the same predictions (`pairs` may be empty); `ties` is known where the maps
     were at hand; `classes` is how many the model knows, 0 for unknown.
     """
     rows = [
-        *_few_images(verdicts),
-        *_near_chance(verdicts, classes),
-        *_few_seeds(verdicts),
+        *_few_images(predictions),
+        *_near_chance(predictions, classes),
+        *_few_seeds(predictions),
         *_gaps(ranking),
         *_against_controls(pairs),
         *_blurred(pairs),
@@ -52,19 +52,19 @@ def warnings(
 Row = tuple[str, str, str, str, str]
 
 
-def _few_images(verdicts: Verdicts) -> list[Row]:
-    images = len(next(iter(verdicts.values())))
+def _few_images(predictions: PointPredictions) -> list[Row]:
+    images = len(next(iter(predictions.values())))
     if images >= FEW_IMAGES:
         return []
     return [
-        ("few images", "", "", "", f"Only {images} images were judged: read intervals below {FEW_IMAGES} as rough.")
+        ("few images", "", "", "", f"Only {images} images were evaluated: read intervals below {FEW_IMAGES} as rough.")
     ]
 
 
-def _near_chance(verdicts: Verdicts, classes: int) -> list[Row]:
+def _near_chance(predictions: PointPredictions, classes: int) -> list[Row]:
     rows: list[Row] = []
-    for judge in dict.fromkeys(dot.judge for dot in verdicts):
-        plain = [one for dot, one in verdicts.items() if dot.judge == judge and dot.fraction == 0]
+    for evaluator in dict.fromkeys(point.evaluator for point in predictions):
+        plain = [one for point, one in predictions.items() if point.evaluator == evaluator and point.fraction == 0]
         if not plain:
             continue
         labels, counts = np.unique(plain[0].labels, return_counts=True)
@@ -74,37 +74,37 @@ def _near_chance(verdicts: Verdicts, classes: int) -> list[Row]:
         if share_interval(hits)[0] <= chance:
             text = (
                 f"Before anything is removed the accuracy is {hits.mean():.0%}, not clearly above chance "
-                f"({chance:.0%}): there is hardly anything to lose. Check the labels and the normalisation."
+                f"({chance:.0%}): there is hardly anything to lose. Check the labels and the normalization."
             )
-            rows.append(("near chance", "", "", judge, text))
+            rows.append(("near chance", "", "", evaluator, text))
     return rows
 
 
-def _few_seeds(verdicts: Verdicts) -> list[Row]:
+def _few_seeds(predictions: PointPredictions) -> list[Row]:
     seeds: dict[str, set[int]] = {}
-    for dot in verdicts:
-        seeds.setdefault(dot.judge, set()).add(dot.seed)
+    for point in predictions:
+        seeds.setdefault(point.evaluator, set()).add(point.seed)
     return [
         (
             "few seeds",
             "",
             "",
-            judge,
-            f"{judge} was run with {_count(len(found), 'seed')}: "
+            evaluator,
+            f"{evaluator} was run with {_count(len(found), 'seed')}: "
             + ("how much runs differ is unknown." if len(found) == 1 else "how much runs differ is hardly known."),
         )
-        for judge, found in seeds.items()
-        if judge not in PER_IMAGE_NOISE and len(found) < FEW_SEEDS
+        for evaluator, found in seeds.items()
+        if evaluator not in PER_IMAGE_NOISE and len(found) < FEW_SEEDS
     ]
 
 
 def _gaps(ranking: pd.DataFrame) -> list[Row]:
     rows: list[Row] = []
-    for (judge, imputer), block in _blocks(ranking):
+    for (evaluator, imputer), block in _blocks(ranking):
         lead = lead_of(block)
         for method in block.loc[block[lead].isna(), "method"]:
-            text = f"{method} was not judged in all orders{_where(ranking, imputer, judge)}, so it has no rank there."
-            rows.append(("gap", method, imputer, judge, text))
+            text = f"{method} was not evaluated in all orders{_where(ranking, imputer, evaluator)}, so it has no rank there."
+            rows.append(("gap", method, imputer, evaluator, text))
     return rows
 
 
@@ -151,19 +151,19 @@ def _against_controls(pairs: pd.DataFrame) -> list[Row]:
     Of blurred and inverted copies only a method's own matter: those of a leader may well beat a weak method.
     """
     rows: list[Row] = []
-    for (judge, imputer), block in _blocks(pairs):
-        where, met = _where(pairs, imputer, judge), _meetings(block)
+    for (evaluator, imputer), block in _blocks(pairs):
+        where, met = _where(pairs, imputer, evaluator), _meetings(block)
         plain = [one for one in met if not one.control.endswith((" blurred", " inverted"))]
         for controls, methods in _by_controls([one for one in plain if one.lost]):
             text = f"Clearly beaten by {controls}{where}: {methods}. Controls know nothing of the model."
-            rows.append(("beaten by a control", methods, imputer, judge, text))
+            rows.append(("beaten by a control", methods, imputer, evaluator, text))
         for controls, methods in _by_controls([one for one in plain if not one.lost and not one.won]):
             text = f"Not clearly ahead of {controls}{where}: {methods}."
-            rows.append(("not above a control", methods, imputer, judge, text))
+            rows.append(("not above a control", methods, imputer, evaluator, text))
         for control, method, lost, _ in met:
             if lost and control == f"{method} inverted":
                 text = f"{method} upside down clearly beats {method}{where}: check the sign of its scores."
-                rows.append(("beaten by its inverse", method, imputer, judge, text))
+                rows.append(("beaten by its inverse", method, imputer, evaluator, text))
     return rows
 
 
@@ -186,11 +186,11 @@ def _blurred(pairs: pd.DataFrame) -> list[Row]:
             "blurred copy wins",
             method,
             imputer,
-            judge,
-            f"Blurred, {method} clearly beats itself{_where(pairs, imputer, judge)}, though blur adds no information: "
-            "smooth maps are favoured here.",
+            evaluator,
+            f"Blurred, {method} clearly beats itself{_where(pairs, imputer, evaluator)}, though blur adds no information: "
+            "smooth maps are favored here.",
         )
-        for (judge, imputer), block in _blocks(pairs)
+        for (evaluator, imputer), block in _blocks(pairs)
         for control, method, lost, _ in _meetings(block)
         if lost and control == f"{method} blurred"
     ]
@@ -202,12 +202,14 @@ def lead_of(ranking: pd.DataFrame) -> str:
 
 
 def _blocks(table: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
-    return [((str(name[0]), str(name[1])), block) for name, block in table.groupby(["judge", "imputer"], sort=False)]
+    return [
+        ((str(name[0]), str(name[1])), block) for name, block in table.groupby(["evaluator", "imputer"], sort=False)
+    ]
 
 
-def _where(table: pd.DataFrame, imputer: str, judge: str) -> str:
+def _where(table: pd.DataFrame, imputer: str, evaluator: str) -> str:
     """Said only where there are several."""
-    names = [name for column, name in (("imputer", imputer), ("judge", judge)) if table[column].nunique() > 1]
+    names = [name for column, name in (("imputer", imputer), ("evaluator", evaluator)) if table[column].nunique() > 1]
     return f" ({', '.join(names)})" if names else ""
 
 

@@ -1,6 +1,6 @@
 """Training a GAIN: a generator paints holes, a discriminator tries to find them, both learn in every step.
 
-Their losses touch different weights, so their sum goes through the one optimiser loop. Masks, noise and hints are
+Their losses touch different weights, so their sum goes through the one optimizer loop. Masks, noise and hints are
 fresh in every epoch and keyed: a training that was stopped goes on from its checkpoint with the same curve.
 """
 
@@ -20,14 +20,14 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from roadworthy.core.errors import ModelError, RangeError, TrainingFailed
+from roadworthy.core.errors import ModelError, RangeError, TrainingError
 from roadworthy.core.files import write_atomically
 from roadworthy.core.masks import of_either_kind
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Images
 from roadworthy.datasets.subsets import spans
 from roadworthy.imputers import Gain
-from roadworthy.imputers.gain_networks import Discriminator, Generator, plain, spectrally_normalised
+from roadworthy.imputers.gain_networks import Discriminator, Generator, plain, spectrally_normalized
 from roadworthy.training.checkpoints import CheckpointFile
 from roadworthy.training.loop import Checkpoint, Recipe, chosen, fit
 from roadworthy.training.trainer import Readable, readable, split
@@ -60,7 +60,7 @@ class GainRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _ = self.optimisation  # complains of its own fields
+        _ = self.optimization  # complains of its own fields
         _check("alpha", self.alpha, 0 < self.alpha < math.inf, "the weight of reconstruction is above 0 and finite")
         _check("hint", self.hint, 0 <= self.hint < 1, "a share of pixels in [0, 1); with 1 nothing is left to find")
         _check("largest", self.largest, 0 < self.largest <= 1, "the largest share to remove lies in (0, 1]")
@@ -70,7 +70,7 @@ class GainRecipe:
             _check(name, value, value >= 1 and value % 1 == 0, "give a whole number of at least 1")
 
     @property
-    def optimisation(self) -> Recipe:
+    def optimization(self) -> Recipe:
         """Adam with β₁ = 0.5, as is usual where two networks play against each other."""
         return Recipe(
             epochs=self.epochs, batch_size=self.batch_size, lr=self.lr, schedule=self.schedule, momentum=0.5,
@@ -124,7 +124,7 @@ def train_gain(
     is kept.
     """
     images, key = readable(data), Key(recipe.seed).fold("gain")
-    learned, held = split(len(images), recipe.optimisation, key)
+    learned, held = split(len(images), recipe.optimization, key)
     mean = _mean_image(images, learned)
     with key.fold("init").torch_rng():
         networks = Adversaries(mean, recipe).to(device)
@@ -147,12 +147,12 @@ def train_gain(
 
     try:
         epochs = fit(
-            networks, play.epoch(learned), recipe.optimisation, key=key, start=start, measure=measure,
+            networks, play.epoch(learned), recipe.optimization, key=key, start=start, measure=measure,
             loss=lambda outputs, targets: losses(outputs, targets).total(recipe.alpha), on_checkpoint=write,
         )  # fmt: skip
     except ModelError as error:
         kept = f"; the last good epoch is kept in {checkpoint}" if records and checkpoint else ""
-        raise TrainingFailed(
+        raise TrainingError(
             f"the training of the GAIN (alpha {recipe.alpha:g}, hint {recipe.hint:g}, lr {recipe.lr:g}) failed: "
             f"{error}{kept}"
         ) from error
@@ -176,12 +176,12 @@ class Losses(NamedTuple):
 
 @final
 class Adversaries(nn.Module):
-    """Both networks as one, so that one optimiser serves them: inputs packed by `packed`, outputs read by `losses`."""
+    """Both networks as one, so that one optimizer serves them: inputs packed by `packed`, outputs read by `losses`."""
 
     def __init__(self, mean: Tensor, recipe: GainRecipe):
         super().__init__()
-        self.generator = spectrally_normalised(Generator(mean, recipe.width, recipe.blocks, recipe.noise))
-        self.discriminator = spectrally_normalised(Discriminator(len(mean), recipe.width, recipe.blocks))
+        self.generator = spectrally_normalized(Generator(mean, recipe.width, recipe.blocks, recipe.noise))
+        self.discriminator = spectrally_normalized(Discriminator(len(mean), recipe.width, recipe.blocks))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Channels: the painting; what the discriminator says of it, to learn finding; the same, to learn fooling."""

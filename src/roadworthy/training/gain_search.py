@@ -1,4 +1,4 @@
-"""Which alpha, which hint rate? A GAIN for each pair, judged by its imputation MSE on held-out images (paper, GAIN)."""
+"""Which alpha, which hint rate? A GAIN for each pair, evaluated by its imputation MSE on held-out images (paper, GAIN)."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from roadworthy.core.errors import RangeError, TrainingFailed
+from roadworthy.core.errors import RangeError, TrainingError
 from roadworthy.core.types import Dataset
 from roadworthy.training.gain import GainRecipe, GainRecord, train_gain
 
@@ -49,7 +49,7 @@ def search(
         checkpoint = checkpoints / f"alpha-{recipe.alpha:g}-hint-{recipe.hint:g}.checkpoint"
         try:
             trained = train_gain(recipe, data, checkpoint=checkpoint, device=device, on_epoch=on_epoch)
-        except TrainingFailed as error:
+        except TrainingError as error:
             yield Cell(recipe.alpha, recipe.hint, math.nan, math.nan, -1, str(error))
         else:
             best = trained.records[trained.epoch]

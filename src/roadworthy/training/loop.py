@@ -1,7 +1,7 @@
-"""The one optimiser loop: a `Recipe` says how, a function of the epoch gives the batches, a `Key` the randomness.
+"""The one optimizer loop: a `Recipe` says how, a function of the epoch gives the batches, a `Key` the randomness.
 
 The same network, batches, recipe and key give the same weights; torch's global generator is left as it was found.
-A network is initialised by whoever makes it: `with key.fold("init").torch_rng(): network = small_cnn()`.
+A network is initialized by whoever makes it: `with key.fold("init").torch_rng(): network = small_cnn()`.
 What is random in an epoch depends on key and epoch alone, so a training that was stopped goes on from its `Checkpoint`
 and ends with the weights of an unbroken one.
 """
@@ -24,7 +24,7 @@ EpochBatches = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
 Loss = Callable[[Tensor, Tensor], Tensor]
 """(outputs, targets) -> the mean loss of a batch, a scalar"""
 Checkpoint = Mapping[str, Tensor]
-"""A training in hand after some epochs: weights, those of the best epoch, state of the optimiser, the curve so far."""
+"""A training in hand after some epochs: weights, those of the best epoch, state of the optimizer, the curve so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Recipe:
     epochs: int
     batch_size: int = 64
     lr: float = 1e-3
-    optimiser: Literal["adam", "sgd"] = "adam"
+    optimizer: Literal["adam", "sgd"] = "adam"
     momentum: float = 0.9
     weight_decay: float = 0.0
     schedule: Literal["constant", "cosine", "step"] = "constant"
@@ -62,7 +62,7 @@ class Recipe:
         _check_range("momentum", self.momentum, 0 <= self.momentum < 1, "it must lie in [0, 1)")
         _check_range("weight_decay", self.weight_decay, 0 <= self.weight_decay < math.inf, "it must be 0 or above")
         _check_range("gamma", self.gamma, 0 < self.gamma <= 1, "it must lie in (0, 1]")
-        _check_name("optimiser", self.optimiser, OPTIMISERS)
+        _check_name("optimizer", self.optimizer, OPTIMIZERS)
         _check_name("schedule", self.schedule, SCHEDULES)
         _check_milestones(self)
         _check_name("select", self.select, ("validation", "last", "best-on-test"))
@@ -84,7 +84,7 @@ SCHEDULES: dict[str, Callable[[Recipe, int], float]] = {
     "step": lambda recipe, epoch: recipe.gamma ** sum(epoch >= milestone for milestone in recipe.milestones),
 }
 
-OPTIMISERS: dict[str, Callable[[list[nn.Parameter], Recipe], torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[[list[nn.Parameter], Recipe], torch.optim.Optimizer]] = {
     "adam": lambda parameters, recipe: torch.optim.Adam(
         parameters, lr=recipe.lr, betas=(recipe.momentum, 0.999), weight_decay=recipe.weight_decay
     ),
@@ -137,18 +137,18 @@ def fit(
     `on_checkpoint` is given all it takes to go on after the epoch; from there on `start` repeats an unbroken training.
     """
     parameters = _trainable(network)
-    optimiser = OPTIMISERS[recipe.optimiser](parameters, recipe)
-    records = _restore(start, network, optimiser) if start else []
+    optimizer = OPTIMIZERS[recipe.optimizer](parameters, recipe)
+    records = _restore(start, network, optimizer) if start else []
     best = _tensors("best.", start) if start else {}
     with _modes_kept(network):
         for epoch in range(len(records), recipe.epochs):
             if _waited_long_enough(records, recipe):
                 break
             network.train()
-            _set_lr(optimiser, recipe.lr_at(epoch))
+            _set_lr(optimizer, recipe.lr_at(epoch))
             with key.fold("epoch", epoch).torch_rng():
                 mean, images = _train_epoch(
-                    network, _placed(epoch_batches(epoch), parameters[0]), optimiser, loss, epoch
+                    network, _placed(epoch_batches(epoch), parameters[0]), optimizer, loss, epoch
                 )
             value = math.nan if measure is None else measure()
             records.append(EpochRecord(epoch, mean, recipe.lr_at(epoch), images, value))
@@ -157,7 +157,7 @@ def fit(
             if on_epoch is not None:
                 on_epoch(records[-1])
             if on_checkpoint is not None:
-                on_checkpoint(_checkpoint(network, optimiser, best, records))
+                on_checkpoint(_checkpoint(network, optimizer, best, records))
     if best:
         network.load_state_dict(best)
     return records
@@ -172,14 +172,14 @@ def _waited_long_enough(records: list[EpochRecord], recipe: Recipe) -> bool:
 
 
 def _checkpoint(
-    network: nn.Module, optimiser: torch.optim.Optimizer, best: Checkpoint, records: list[EpochRecord]
+    network: nn.Module, optimizer: torch.optim.Optimizer, best: Checkpoint, records: list[EpochRecord]
 ) -> Checkpoint:
     """Copies, so that training may go on while they are written."""
-    state = optimiser.state_dict()["state"]
+    state = optimizer.state_dict()["state"]
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
     tensors |= {
-        f"optimiser.{place}.{name}": value
+        f"optimizer.{place}.{name}": value
         for place, values in state.items()
         for name, value in values.items()
         if isinstance(value, Tensor)
@@ -187,13 +187,13 @@ def _checkpoint(
     return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()} | {"curve": curve(records)}
 
 
-def _restore(start: Checkpoint, network: nn.Module, optimiser: torch.optim.Optimizer) -> list[EpochRecord]:
+def _restore(start: Checkpoint, network: nn.Module, optimizer: torch.optim.Optimizer) -> list[EpochRecord]:
     network.load_state_dict(_tensors("network.", start))
     state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _tensors("optimiser.", start).items():
+    for name, tensor in _tensors("optimizer.", start).items():
         place, _, word = name.partition(".")
         state.setdefault(int(place), {})[word] = tensor.clone()
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return [EpochRecord(int(row[0]), row[1], row[2], int(row[3]), row[4]) for row in start["curve"].tolist()]
 
 
@@ -218,19 +218,19 @@ def shuffled(images: Tensor, labels: Tensor, batch_size: int, key: Key) -> Epoch
 def _train_epoch(
     network: nn.Module,
     batches: Iterable[tuple[Tensor, Tensor]],
-    optimiser: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer,
     loss: Loss,
     epoch: int,
 ) -> tuple[float, int]:
     total, images = 0.0, 0
     for step, (inputs, targets) in enumerate(batches):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = loss(network(inputs), targets)
         total += _finite(value, epoch, step) * len(inputs)
         images += len(inputs)
         value.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-    optimiser.zero_grad()
+        optimizer.step()
+    optimizer.zero_grad()
     if not images:
         raise ShapeError(f"epoch {epoch} has no batch: epoch_batches({epoch}) must give (inputs, targets) each time")
     return total / images, images
@@ -258,8 +258,8 @@ def _placed(batches: Iterable[tuple[Tensor, Tensor]], like: Tensor) -> Iterator[
         yield inputs.to(like.device), targets.to(like.device)
 
 
-def _set_lr(optimiser: torch.optim.Optimizer, lr: float) -> None:
-    for group in optimiser.param_groups:
+def _set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    for group in optimizer.param_groups:
         group["lr"] = lr
 
 

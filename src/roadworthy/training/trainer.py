@@ -13,9 +13,10 @@ from torch.nn.functional import cross_entropy
 
 from roadworthy.core.errors import ModelError, RangeError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Dataset, Ids, Images, Labels, Model
+from roadworthy.core.types import Batch, Dataset, Ids, Images, Labels
 from roadworthy.datasets import Arrays
 from roadworthy.datasets.subsets import First, RandomAccess, spans
+from roadworthy.models.normalized import Normalized
 from roadworthy.models.prediction import evaluating, predict
 from roadworthy.training.checkpoints import CheckpointFile
 from roadworthy.training.loop import EpochRecord, Loss, Recipe, chosen, fit
@@ -30,10 +31,10 @@ _HOLD = 2**31
 """bytes of images that are held in memory rather than read or filled again"""
 
 
-class Pupil(NamedTuple):
+class TrainingResult(NamedTuple):
     """A model after its training."""
 
-    model: Model
+    model: Normalized
     records: tuple[EpochRecord, ...]
 
     @property
@@ -69,7 +70,7 @@ class _Head:
         return len(self.ids)
 
 
-class School(NamedTuple):
+class Trainer(NamedTuple):
     """Everything about a training but the network."""
 
     recipe: Recipe
@@ -83,18 +84,18 @@ class School(NamedTuple):
     checkpoint: CheckpointFile | None = None
     on_epoch: Callable[[EpochRecord], object] | None = None
 
-    def train(self, model: Model) -> Pupil:
-        """Train `model` in place; what diverges or becomes non-finite is an error, never a judge."""
+    def train(self, model: Normalized) -> TrainingResult:
+        """Train `model` in place; what diverges or becomes non-finite is an error, never a evaluator."""
         learned, held = split(len(self.data), self.recipe, self.key)
-        school = self._replace(fill=_made_once(self.fill, self.data, self.key))
+        trainer = self._replace(fill=_made_once(self.fill, self.data, self.key))
         measures: dict[str, Callable[[], float] | None] = {
             "last": None,
-            "validation": lambda: accuracy(model, school._filled(held, self.key.fold("validation"))),
+            "validation": lambda: accuracy(model, trainer._filled(held, self.key.fold("validation"))),
             "best-on-test": lambda: accuracy(model, self.test() if self.test else ()),
         }
         records = fit(
             model,
-            lambda epoch: school._epoch(learned, epoch),
+            lambda epoch: trainer._epoch(learned, epoch),
             self.recipe,
             key=self.key,
             loss=self.loss,
@@ -104,7 +105,7 @@ class School(NamedTuple):
             on_checkpoint=self.checkpoint.write if self.checkpoint else None,
         )
         _check_converged(model, self.data, records, self.loss)
-        return Pupil(model.eval(), tuple(records))
+        return TrainingResult(model.eval(), tuple(records))
 
     def _epoch(self, learned: NDArray[np.int64], epoch: int) -> Iterator[tuple[Images, Labels]]:
         """Every image once, in the epoch's own order; augmentation draws here, where torch's generator is keyed."""
@@ -127,7 +128,7 @@ class School(NamedTuple):
 
 
 def split(images: int, recipe: Recipe, key: Key) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to learn from and rows held out for validation, by key: all dots of a seed share them."""
+    """Rows to learn from and rows held out for validation, by key: all points of a seed share them."""
     if recipe.select != "validation":
         return np.arange(images), np.arange(0)
     if images < 2:
@@ -137,7 +138,7 @@ def split(images: int, recipe: Recipe, key: Key) -> tuple[NDArray[np.int64], NDA
     return np.sort(mixed[held:]), np.sort(mixed[:held])
 
 
-def accuracy(model: Model, batches: Filled) -> float:
+def accuracy(model: Normalized, batches: Filled) -> float:
     right, images = 0, 0
     with evaluating(model) as device:
         for inputs, labels in batches:
@@ -170,7 +171,7 @@ def _made_once(fill: Fill, data: Readable, key: Key) -> Fill:
     return lambda batch, rows, key: made[rows]
 
 
-def _check_converged(model: Model, data: Readable, records: list[EpochRecord], loss: Loss) -> None:
+def _check_converged(model: Normalized, data: Readable, records: list[EpochRecord], loss: Loss) -> None:
     if not all(torch.isfinite(tensor).all() for tensor in model.state_dict().values()):
         raise ModelError("the weights became infinite or NaN: lower the learning rate")
     with evaluating(model) as device:

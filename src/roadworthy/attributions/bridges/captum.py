@@ -8,7 +8,7 @@ from torch import Tensor
 from roadworthy.attributions.maps import Reduce, reduced
 from roadworthy.core.errors import InputError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Model, Scores
+from roadworthy.core.types import Batch, Maps, Model
 
 
 @final
@@ -16,7 +16,7 @@ class Captum:
     """Any Captum method that takes a `target`: `Captum(captum.attr.Saliency, abs=False)`.
 
     `options` go to `attribute`, `init` to the constructor: `Captum(LayerGradCam, init={"layer": net.layer4})`. The
-    method sees the network and its normalised input. Methods that draw random numbers are seeded by key and ids, so
+    method sees the network and its normalized input. Methods that draw random numbers are seeded by key and ids, so
     that they repeat; their maps depend on the batch size, because Captum offers no stream per image.
     """
 
@@ -31,9 +31,9 @@ class Captum:
             )
         self.method, self.reduce, self.init, self.options = method, reduce, init or {}, options
 
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Scores:
+    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         with key.fold("captum", *batch.ids.tolist()).torch_rng():
             maps: Tensor = self.method(model.network, **self.init).attribute(
-                model.normalise(batch.images).requires_grad_(), target=batch.labels, **self.options
+                model.normalize(batch.images).requires_grad_(), target=batch.labels, **self.options
             )
         return reduced(maps.detach(), self.reduce)

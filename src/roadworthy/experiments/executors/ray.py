@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
-from roadworthy.core.errors import MissingExtra
+from roadworthy.core.errors import MissingExtraError
 from roadworthy.experiments.executors.local import TRIES, OnDone, attempt
 from roadworthy.experiments.work import Task
 
@@ -32,7 +32,7 @@ def _imported() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingExtra("the ray executor needs Ray: pip install 'roadworthy[ray]'") from error
+        raise MissingExtraError("the ray executor needs Ray: pip install 'roadworthy[ray]'") from error
     return ray
 
 

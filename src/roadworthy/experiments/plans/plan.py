@@ -22,19 +22,19 @@ LOCATIONS = ("root", "weights", "path")
 SIZES = ("images", "sample")
 """How much of a data set: the first so many, or so many drawn at random by key (for sets that are sorted by class)."""
 
-CONTROLS = ("random", "edges", "centre")
+CONTROLS = ("random", "edges", "center")
 
-JUDGES = ("fixed-model", "retrained", "mask-tuned")
-TRAINED = ("retrained", "mask-tuned")
-"""judges that need train images and a recipe"""
+EVALUATORS = ("no-retrain", "retrain", "fine-tuned")
+TRAINED = ("retrain", "fine-tuned")
+"""evaluators that need train images and a recipe"""
 
 Setting = tuple[str, str, str]
-"""order, imputer, judge"""
+"""order, imputer, evaluator"""
 
 STRATEGIES: Mapping[str, tuple[Setting, ...]] = {
-    "ROAD": (("morf", "linear", "fixed-model"), ("lerf", "linear", "fixed-model")),
-    "ROAR": (("morf", "fixed", "retrained"),),
-    "KAR": (("lerf", "fixed", "retrained"),),
+    "ROAD": (("morf", "linear", "no-retrain"), ("lerf", "linear", "no-retrain")),
+    "ROAR": (("morf", "fixed", "retrain"),),
+    "KAR": (("lerf", "fixed", "retrain"),),
 }
 """Settings that have a name in the literature."""
 
@@ -55,16 +55,16 @@ class Plan:
     methods: Mapping[str, Spec]
     controls: tuple[str, ...] = CONTROLS
     blurred: tuple[str, ...] = ()
-    """methods of which a blurred copy is judged too"""
+    """methods of which a blurred copy is evaluated too"""
     orders: tuple[str, ...] = ("morf", "lerf")
     imputers: Mapping[str, Spec] = field(default_factory=lambda: {"linear": {"name": "linear"}})
-    judges: tuple[str, ...] = ("fixed-model",)
+    evaluators: tuple[str, ...] = ("no-retrain",)
     fractions: tuple[float, ...] = FRACTIONS
     seeds: tuple[int, ...] = (0,)
     strategies: tuple[str, ...] = ()
-    """settings by name, instead of the product of orders, imputers and judges"""
+    """settings by name, instead of the product of orders, imputers and evaluators"""
     train: Spec | None = None
-    """the train split, for judges and imputers that train"""
+    """the train split, for evaluators and imputers that train"""
     recipe: Recipe | None = None
     network: Spec | None = None
     """what is trained from scratch; the model's own architecture if not given"""
@@ -95,11 +95,11 @@ class Plan:
     def settings(self) -> tuple[Setting, ...]:
         if self.strategies:
             return tuple(dict.fromkeys(setting for name in self.strategies for setting in STRATEGIES[name]))
-        return tuple(product(self.orders, self.imputers, self.judges))
+        return tuple(product(self.orders, self.imputers, self.evaluators))
 
     @property
     def retrains(self) -> bool:
-        return any(judge == "retrained" for _, _, judge in self.settings)
+        return any(evaluator == "retrain" for _, _, evaluator in self.settings)
 
     @property
     def trained_imputers(self) -> tuple[str, ...]:
@@ -113,22 +113,22 @@ class Plan:
         return {name: self.folder / spec["weights"] for name, spec in gains.items()}
 
     def sweeps(self) -> Iterator[tuple[str, str, str, str, int]]:
-        """(method, order, imputer, judge, seed): all that a curve is drawn from."""
+        """(method, order, imputer, evaluator, seed): all that a curve is drawn from."""
         for method, setting, seed in product(self.maps, self.settings, self.seeds):
             yield method, *setting, seed
 
     def tunings(self) -> tuple[tuple[str, int], ...]:
         """(imputer, seed) of each model that is tuned with random masks."""
-        imputers = dict.fromkeys(imputer for _, imputer, judge in self.settings if judge == "mask-tuned")
+        imputers = dict.fromkeys(imputer for _, imputer, evaluator in self.settings if evaluator == "fine-tuned")
         return tuple(product(imputers, self.seeds))
 
     def counts(self) -> dict[str, int]:
         """How much work the plan means. Without removal nothing depends on the method: one training per seed."""
         sweeps = list(self.sweeps())
-        retrained = sum(judge == "retrained" for _, _, _, judge, _ in sweeps) * (len(self.fractions) - 1)
+        retrained = sum(evaluator == "retrain" for _, _, _, evaluator, _ in sweeps) * (len(self.fractions) - 1)
         return {
             "maps": len(self.maps) * (2 if self.retrains else 1),
-            "dots": len(sweeps) * len(self.fractions),
+            "points": len(sweeps) * len(self.fractions),
             "trainings": retrained
             + (len(self.seeds) if self.retrains else 0)
             + len(self.tunings())

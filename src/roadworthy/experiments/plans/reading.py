@@ -15,8 +15,8 @@ from typing import Any
 from roadworthy.core.errors import PlanError, RoadworthyError
 from roadworthy.core.masks import checked_fractions
 from roadworthy.evaluation.evaluators import RECIPES
-from roadworthy.experiments.plans.plan import CONTROLS, JUDGES, SIZES, STRATEGIES, TRAINED, Plan, Spec, Training
-from roadworthy.experiments.registry import PARTS, part
+from roadworthy.experiments.plans.plan import CONTROLS, EVALUATORS, SIZES, STRATEGIES, TRAINED, Plan, Spec, Training
+from roadworthy.experiments.registry import REGISTRY, part
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.loop import Recipe
 
@@ -39,7 +39,7 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
     "data": (),
     "model": (),
     "methods": (),
-    "evaluation": ("orders", "imputers", "judges", "strategies", "fractions", "seeds", "controls", "blurred"),
+    "evaluation": ("orders", "imputers", "evaluators", "strategies", "fractions", "seeds", "controls", "blurred"),
     "train": (),
     "recipe": ("name", "model", "loss", "augment", *(one.name for one in fields(Recipe))),
     "gain": tuple(one.name for one in fields(GainRecipe)),
@@ -59,7 +59,7 @@ def plan_from(tables: Mapping[str, Any], folder: Path = Path()) -> Plan:
     options: dict[str, Any] = {}
     if "fractions" in evaluation:
         options["fractions"] = _fractions(evaluation["fractions"])
-    for key in ("orders", "judges", "strategies", "controls", "blurred"):
+    for key in ("orders", "evaluators", "strategies", "controls", "blurred"):
         if key in evaluation:
             options[key] = _names(f"evaluation.{key}", evaluation[key], _known(key, methods))
     if "seeds" in evaluation:
@@ -82,29 +82,36 @@ def _strategic(options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(options)
     if not options["strategies"]:
         raise PlanError("evaluation.strategies = []: give a list with at least one entry")
-    if given := [key for key in ("orders", "imputers", "judges") if key in options]:
+    if given := [key for key in ("orders", "imputers", "evaluators") if key in options]:
         raise PlanError(f"evaluation.{given[0]}: the strategies say that already; leave one of the two out")
     settings = [setting for name in options["strategies"] for setting in STRATEGIES[name]]
-    orders, imputers, judges = (tuple(dict.fromkeys(axis)) for axis in zip(*settings, strict=True))
-    return {**options, "orders": orders, "imputers": {name: {"name": name} for name in imputers}, "judges": judges}
+    orders, imputers, evaluators = (tuple(dict.fromkeys(axis)) for axis in zip(*settings, strict=True))
+    return {
+        **options,
+        "orders": orders,
+        "imputers": {name: {"name": name} for name in imputers},
+        "evaluators": evaluators,
+    }
 
 
 def _with_training(plan: Plan, tables: Mapping[str, Any]) -> Plan:
-    """The sections of the judges that train: needed by them, and by nobody else."""
-    trained = [judge for judge in plan.judges if judge in TRAINED]
+    """The sections of the evaluators that train: needed by them, and by nobody else."""
+    trained = [evaluator for evaluator in plan.evaluators if evaluator in TRAINED]
     for name in ("train", "recipe"):
         if not trained and name in tables and not (name == "train" and "gain" in tables):
-            raise PlanError(f'[{name}]: no judge trains here; add judges = ["retrained"] to [evaluation]')
+            raise PlanError(f'[{name}]: no evaluator trains here; add evaluators = ["retrain"] to [evaluation]')
         if trained and not isinstance(tables.get(name), dict):
-            raise PlanError(f"[{name}] is missing: the judge {trained[0]!r} needs it; see docs/retraining.md")
+            raise PlanError(f"[{name}] is missing: the evaluator {trained[0]!r} needs it; see docs/retraining.md")
     if not trained:
         return plan
     table = dict(_section(tables, "recipe"))
     network = table.pop("model", None)
     loss, augment = (_function("recipe", key, table.pop(key, "")) for key in ("loss", "augment"))
     recipe = _recipe("recipe", table)
-    if recipe.select == "best-on-test" and "mask-tuned" in trained:
-        raise PlanError("recipe.select = 'best-on-test': a mask-tuned model judges all dots, so it cannot be chosen so")
+    if recipe.select == "best-on-test" and "fine-tuned" in trained:
+        raise PlanError(
+            "recipe.select = 'best-on-test': a fine-tuned model evaluators all points, so it cannot be chosen so"
+        )
     return replace(
         plan,
         train=_train(plan.data, tables["train"]),
@@ -120,7 +127,7 @@ def _function(section: str, key: str, value: Any) -> str:
     if not isinstance(value, str):
         raise PlanError(f'{section}.{key} = {value!r}: name a function, as in "mine:{key}"')
     if key == "augment" and value and ":" not in value:
-        _names(f"{section}.augment", [value], tuple(PARTS["augmentations"]))
+        _names(f"{section}.augment", [value], tuple(REGISTRY["augmentations"]))
     return value
 
 
@@ -147,7 +154,7 @@ def _with_gain(plan: Plan, tables: Mapping[str, Any]) -> Plan:
             )
         return plan
     if not isinstance(tables.get("train"), dict):
-        raise PlanError("[train] is missing: a GAIN learns from images of its own, never from those that are judged")
+        raise PlanError("[train] is missing: a GAIN learns from images of its own, never from those that are evaluated")
     try:
         gain = GainRecipe(**_section(tables, "gain"))
     except (RoadworthyError, TypeError) as error:
@@ -237,7 +244,12 @@ def _imputers(value: Any) -> dict[str, Spec]:
 
 
 def _known(key: str, methods: Mapping[str, Spec]) -> Sequence[str]:
-    known = {"orders": ("morf", "lerf"), "judges": JUDGES, "strategies": tuple(STRATEGIES), "controls": CONTROLS}
+    known = {
+        "orders": ("morf", "lerf"),
+        "evaluators": EVALUATORS,
+        "strategies": tuple(STRATEGIES),
+        "controls": CONTROLS,
+    }
     return {**known, "blurred": tuple(methods)}[key]
 
 

@@ -1,6 +1,6 @@
 """One directory of results: a file per map and per trial, written whole or not at all.
 
-    plan.toml  provenance.json  {maps,trials,models,audits}/ID.safetensors  models/ID.checkpoint  failed/ID.json
+    plan.toml  manifest.json  {maps,trials,models,audits}/ID.safetensors  models/ID.checkpoint  failed/ID.json
     aside/  lock
 
 The item's JSON stands in the file's header, with a sum of the tensors. What is corrupt or foreign is named, set aside
@@ -28,7 +28,7 @@ from safetensors.numpy import load, save
 
 from roadworthy.core.errors import StoreError
 from roadworthy.core.files import write_atomically
-from roadworthy.core.results import Dot, Verdict
+from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments.items import Item, Kind, canonical
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -84,18 +84,18 @@ class Store:
             raise StoreError(f"{path} is foreign: its header describes another item than its name")
         return header, arrays
 
-    def read_scores(self, id: str) -> NDArray[np.float32]:
+    def read_maps(self, id: str) -> NDArray[np.float32]:
         return self.read("map", id)[1]["scores"]
 
-    def read_verdict(self, id: str, kind: Kind = "trial") -> Verdict:
-        return _verdict(self.read(kind, id)[1])
+    def read_predictions(self, id: str, kind: Kind = "trial") -> Predictions:
+        return _prediction(self.read(kind, id)[1])
 
-    def verdicts(self) -> dict[Dot, Verdict]:
+    def predictions(self) -> dict[Point, Predictions]:
         """All trials by what they are called, for a store without a plan."""
         found = {}
         for id in sorted(self.ids("trial")):
             header, arrays = self.read("trial", id)
-            found[Dot(**header["label"])] = _verdict(arrays)
+            found[Point(**header["label"])] = _prediction(arrays)
         return found
 
     def set_aside(self, path: Path) -> Path:
@@ -128,7 +128,7 @@ class Store:
                     complaints.append(f"{error}; moved to {self.set_aside(path)}")
         return complaints
 
-    # -- failures, plan and provenance -----------------------------------------------------------------------------
+    # -- failures, plan and manifest -----------------------------------------------------------------------------
 
     def failure_path(self, id: str) -> Path:
         return self.root / "failed" / f"{id}.json"
@@ -140,12 +140,12 @@ class Store:
     def failures(self) -> dict[str, dict[str, Any]]:
         return {Path(e.path).stem: json.loads(Path(e.path).read_text()) for e in _entries(self.root / "failed")}
 
-    def provenance(self) -> dict[str, Any]:
-        path = self.root / "provenance.json"
+    def manifest(self) -> dict[str, Any]:
+        path = self.root / "manifest.json"
         return json.loads(path.read_text()) if path.exists() else {}
 
-    def write_provenance(self, content: Mapping[str, Any]) -> None:
-        write_atomically(self.root / "provenance.json", json.dumps(content, indent=1, sort_keys=True).encode())
+    def write_manifest(self, content: Mapping[str, Any]) -> None:
+        write_atomically(self.root / "manifest.json", json.dumps(content, indent=1, sort_keys=True).encode())
 
     # -- one writer at a time ----------------------------------------------------------------------------------------
 
@@ -166,39 +166,41 @@ class Store:
             lock.unlink(missing_ok=True)
 
 
-def save_verdicts(verdicts: Mapping[Dot, Verdict], root: Path, note: Mapping[str, Any] | None = None) -> None:
-    """A store without a plan: each trial is named by its dot and by what was judged, the plain Verdict of its model.
+def save_predictions(
+    predictions: Mapping[Point, Predictions], root: Path, note: Mapping[str, Any] | None = None
+) -> None:
+    """A store without a plan: each trial is named by its point and by what was evaluated, the plain Predictions of its model.
 
-    `note` is kept as its provenance.
+    `note` is kept as its manifest.
     """
     store = Store(root)
     if store.ids("trial"):
         raise StoreError(f"{root} holds trials already: save into a new folder")
     with store.locked():
-        store.write_provenance(note or {})
-        for dot, verdict in verdicts.items():
-            plain = verdicts[dot._replace(fraction=0.0)]
-            spec = {**dot._asdict(), "subject": _sum(verdict_arrays(plain))}
-            store.write(Item("trial", spec, dot._asdict()), verdict_arrays(verdict))
+        store.write_manifest(note or {})
+        for point, prediction in predictions.items():
+            plain = predictions[point._replace(fraction=0.0)]
+            spec = {**point._asdict(), "subject": _sum(prediction_arrays(plain))}
+            store.write(Item("trial", spec, point._asdict()), prediction_arrays(prediction))
 
 
-_VERDICT = ("ids", "labels", "predicted", "probability")
+_PREDICTIONS = ("ids", "labels", "predicted", "probability")
 
 
-def verdict_arrays(verdict: Verdict) -> dict[str, NDArray[Any]]:
-    return {name: np.asarray(getattr(verdict, name)) for name in _VERDICT}
+def prediction_arrays(prediction: Predictions) -> dict[str, NDArray[Any]]:
+    return {name: np.asarray(getattr(prediction, name)) for name in _PREDICTIONS}
 
 
-def _verdict(arrays: Arrays) -> Verdict:
-    """A trial's file may hold more: the training curve of its judge."""
-    return Verdict(**{name: arrays[name] for name in _VERDICT})
+def _prediction(arrays: Arrays) -> Predictions:
+    """A trial's file may hold more: the training curve of its evaluator."""
+    return Predictions(**{name: arrays[name] for name in _PREDICTIONS})
 
 
 def merge_stores(sources: Sequence[Store], into: Store, dry_run: bool = False) -> int:
     """Copy the whole items that `into` lacks, and note their durations; returns how many."""
     with nullcontext() if dry_run else into.locked():
         copied, have = 0, {kind: into.ids(kind) for kind in FOLDERS}
-        durations = dict(into.provenance().get("durations", {}))
+        durations = dict(into.manifest().get("durations", {}))
         for source in sources:
             if not source.root.is_dir():
                 raise StoreError(f"{source.root} is no store: there is no such folder")
@@ -209,12 +211,12 @@ def merge_stores(sources: Sequence[Store], into: Store, dry_run: bool = False) -
                     copied += 1
                     if not dry_run:
                         write_atomically(into.path(kind, id), source.path(kind, id).read_bytes())
-            durations |= source.provenance().get("durations", {})
+            durations |= source.manifest().get("durations", {})
             if not dry_run and not (into.root / "plan.toml").exists() and (source.root / "plan.toml").exists():
                 write_atomically(into.root / "plan.toml", (source.root / "plan.toml").read_bytes())
         if not dry_run:
-            base = into.provenance() or next((source.provenance() for source in sources), {})
-            into.write_provenance({**base, "durations": durations})
+            base = into.manifest() or next((source.manifest() for source in sources), {})
+            into.write_manifest({**base, "durations": durations})
     return copied
 
 

@@ -19,7 +19,7 @@ from roadworthy.imputers.noise import Noise
 Array = NDArray[np.float64]
 _BAND_ENTRIES = 20_000_000
 _DIRECTIONS = ((0, 1, 0), (1, 0, 0), (1, 1, 1), (1, -1, 1))
-"""Half of the 8 neighbours as (down, right, is diagonal); symmetry gives the other half."""
+"""Half of the 8 neighbors as (down, right, is diagonal); symmetry gives the other half."""
 
 
 def solve(images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None) -> Images:
@@ -57,7 +57,7 @@ def _fill(image: NDArray[np.float32], removed: NDArray[np.bool_], weights: tuple
 
 
 def _edges(shape: tuple[int, int], weights: tuple[float, float]) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Each pair of neighbours once, `first` before `second` in raster order, with its weight."""
+    """Each pair of neighbors once, `first` before `second` in raster order, with its weight."""
     index = np.arange(shape[0] * shape[1]).reshape(shape)
 
     def pairs() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], float]]:

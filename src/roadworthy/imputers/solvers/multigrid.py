@@ -1,6 +1,6 @@
 """Noisy Linear's fill in linear time: conjugate gradients, preconditioned by one multigrid cycle, compiled by numba.
 
-The equation (paper, 5.2), Σ weight·(x − neighbour) = 0 at each removed pixel, is symmetric and positive definite.
+The equation (paper, 5.2), Σ weight·(x − neighbor) = 0 at each removed pixel, is symmetric and positive definite.
 The cycle is Galerkin multigrid (Briggs, Henson, McCormick, "A Multigrid Tutorial", chapters 3, 8 and 10): every other
 pixel of every other row is a node of the next level, P interpolates linearly between nodes and leaves kept pixels at 0,
 and the next level's matrix is PᵀAP, again with 9 entries per row. So holes of any shape, free borders and strips one
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.core.errors import EverythingRemoved, RangeError, ShapeError, SolverError
+from roadworthy.core.errors import EverythingRemovedError, RangeError, ShapeError, SolverError
 from roadworthy.core.types import Images, Removed
 from roadworthy.imputers.noise import Noise
 from roadworthy.imputers.solvers.multigrid_kernels import NOT_FINITE, NOTHING_KEPT, fill_planes, make_space
@@ -89,7 +89,7 @@ def refuse_failures(errors: NDArray[np.float64], iterations: NDArray[np.int64], 
     if ((errors >= 0) & (errors <= TOLERANCE)).all():
         return
     for image in np.flatnonzero((errors == NOTHING_KEPT).any(axis=1)):
-        raise EverythingRemoved(f"no pixel is kept in image {image} of the batch: there is nothing to fill from")
+        raise EverythingRemovedError(f"no pixel is kept in image {image} of the batch: there is nothing to fill from")
     for image in np.flatnonzero((errors == NOT_FINITE).any(axis=1)):
         raise RangeError(f"image {image} of the batch has kept pixels that are NaN or infinite: remove or repair them")
     for image in np.flatnonzero(~(errors <= TOLERANCE).all(axis=1)):

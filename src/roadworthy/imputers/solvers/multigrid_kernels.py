@@ -3,7 +3,7 @@
 Layout: a level of h × w cells lies in a flat array, rows w + 1 apart, zeros around it (the zero after a row is also
 the zero before the next), so that one vectorised loop over a *run* of flat indices covers many rows. All levels lie in
 the same arrays, one after the other, the pixels first. A cell holds its links to the right and to the row below; the
-other four are those of its neighbours. Compiled functions take the whole `Space` and indices are unsigned: numba then
+other four are those of its neighbors. Compiled functions take the whole `Space` and indices are unsigned: numba then
 counts no references and makes no provision for x[-1]. Loops have one output each, or LLVM would not vectorise them.
 
 One file, though long: numba renews a cached function when its own file changes, not when those of its callees do.
@@ -159,7 +159,7 @@ def _runs_of(space: Space, depth: int) -> tuple[int, int]:
 
 @_compiled
 def _around(x: Any, k: Any, stride: Any, ratio: Any) -> Any:
-    """Σ weight·neighbour of pixel k: 1 for direct neighbours, `ratio` for diagonal ones."""
+    """Σ weight·neighbor of pixel k: 1 for direct neighbors, `ratio` for diagonal ones."""
     direct = (x[k - stride] + x[k + stride]) + (x[k - _U1] + x[k + _U1])
     return direct + ratio * ((x[k - stride - _U1] + x[k - stride + _U1]) + (x[k + stride - _U1] + x[k + stride + _U1]))
 
@@ -187,7 +187,7 @@ def _prepare(space: Space, removed: Mask, ratio: float) -> None:
 
 @_compiled
 def _open_pixels(space: Space, removed: Mask, ratio: float) -> None:
-    """The diagonal, and the mask (in `guess`, for now). At the border the missing neighbours' weight drops out."""
+    """The diagonal, and the mask (in `guess`, for now). At the border the missing neighbors' weight drops out."""
     mask, exact = space.guess, space.exact
     height, width = removed.shape
     for i in range(height):
@@ -480,7 +480,7 @@ def _step(space: Space, depth: int) -> None:
 
 @_compiled
 def _restrict(space: Space, depth: int) -> None:
-    """Pᵀ·work: a node gathers itself, half of its direct and a quarter of its diagonal neighbours."""
+    """Pᵀ·work: a node gathers itself, half of its direct and a quarter of its diagonal neighbors."""
     work, residual, row = space.work, space.residual, space.row
     _, width, start = _shape(space, depth)
     height_to, width_to, start_to = _shape(space, depth + 1)

@@ -52,10 +52,10 @@ def solve(images: Images, removed: Removed, weights: tuple[float, float], noise:
     kept = torch.where(gone, 0.0, pixels)
     count = (~gone).double().sum(3).sum(2)
     mean = (kept.double().sum(3).sum(2) / count).float()[..., None, None]
-    centred = torch.where(gone | ~mean.isfinite(), 0.0, pixels - mean)
-    unit = centred.abs().amax((2, 3)).double().clamp(min=1)
+    centerd = torch.where(gone | ~mean.isfinite(), 0.0, pixels - mean)
+    unit = centerd.abs().amax((2, 3)).double().clamp(min=1)
     exact = _pixels(gone.double(), weights[1] / weights[0])
-    known = torch.where(gone, _flow(exact, centred.double()), 0.0)
+    known = torch.where(gone, _flow(exact, centerd.double()), 0.0)
     fill, errors, iterations = _converge(_levels(gone.float(), weights[1] / weights[0]), exact, known, unit)
     errors = torch.where(mean[..., 0, 0].isfinite(), errors, NOT_FINITE)
     errors = torch.where(count > 0, errors, NOTHING_KEPT).where(gone.any(3).any(2), 0.0)
@@ -75,7 +75,7 @@ def _shift(x: Tensor, down: int, right: int) -> Tensor:
 
 
 def _flow(links: Links, x: Tensor) -> Tensor:
-    """Σ link·neighbour"""
+    """Σ link·neighbor"""
     total = torch.zeros_like(x)
     for name, (down, right) in _DIRECTIONS.items():
         link = getattr(links, name)
@@ -93,7 +93,7 @@ def _with_diagonal(absorbed: Tensor, east: Tensor, south: Tensor, southeast: Ten
 
 
 def _pixels(mask: Tensor, ratio: float) -> Links:
-    """Links between any neighbours, to know the flow from kept pixels; the diagonal only where removed."""
+    """Links between any neighbors, to know the flow from kept pixels; the diagonal only where removed."""
     ones = torch.ones_like(mask)
     weight = {"east": 1.0, "south": 1.0, "southeast": ratio, "southwest": ratio}
     every = [weight[name] * _shift(ones, *direction) for name, direction in _DIRECTIONS.items()]
@@ -187,7 +187,7 @@ def _interpolate(x: Tensor, height: int, width: int) -> Tensor:
     return x
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
+def _point(a: Tensor, b: Tensor) -> Tensor:
     """`(n, c)`. Row by row, as torch would split one long sum among its threads."""
     return (a * b).double().sum(3).sum(2)
 
@@ -212,10 +212,10 @@ def _converge(levels: list[Level], exact: Links, known: Tensor, unit: Tensor) ->
         active = active & ~done
         if not active.any():
             break
-        product = _dot(residual, work)
+        product = _point(residual, work)
         keep = product / before if steps else torch.zeros_like(product)
         direction = work + keep[..., None, None].float() * direction
-        length = product / _dot(direction, _apply(levels[0].links, direction))
+        length = product / _point(direction, _apply(levels[0].links, direction))
         active = active & (length > 0)
         fill = torch.where(active[..., None, None], fill + length[..., None, None].float() * direction, fill)
         steps.append((length, keep))

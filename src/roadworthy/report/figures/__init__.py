@@ -1,4 +1,4 @@
 """The paper's figures and tables from any store: pure functions of tables, drawn by matplotlib.
 
-catalogue (which, and what each needs) ► curves · leakage · pictures · latex ► style; material reads the store
+catalog (which, and what each needs) ► curves · leakage · pictures · latex ► style; material reads the store
 """

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from roadworthy.report.figures.style import (
     COLUMN,
-    JUDGES,
+    EVALUATORS,
     ORDERS,
     by_share,
     draw,
@@ -49,13 +49,13 @@ def in_order(names: Iterable[Any], known: Mapping[str, str]) -> list[str]:
 
 @styled
 def family_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
-    """A row per judge, a column per order: methods of one family with one imputer."""
-    judges, orders = in_order(curves["judge"], JUDGES), in_order(curves["order"], ORDERS)
-    figure, panels = grid(len(judges), len(orders), 1.75)
-    for row, judge in zip(panels, judges, strict=True):
+    """A row per evaluator, a column per order: methods of one family with one imputer."""
+    evaluators, orders = in_order(curves["evaluator"], EVALUATORS), in_order(curves["order"], ORDERS)
+    figure, panels = grid(len(evaluators), len(orders), 1.75)
+    for row, evaluator in zip(panels, evaluators, strict=True):
         for panel, order in zip(row, orders, strict=True):
-            _methods(panel, curves[(curves["judge"] == judge) & (curves["order"] == order)], looks, band=True)
-            panel.set_title(f"{ORDERS.get(order, order)}, {JUDGES.get(judge, judge)}")
+            _methods(panel, curves[(curves["evaluator"] == evaluator) & (curves["order"] == order)], looks, band=True)
+            panel.set_title(f"{ORDERS.get(order, order)}, {EVALUATORS.get(evaluator, evaluator)}")
     by_share(panels, "accuracy")
     legend(figure, panels)
     return figure
@@ -63,7 +63,7 @@ def family_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
 
 @styled
 def method_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
-    """All methods of one judge and imputer, a panel per order."""
+    """All methods of one evaluator and imputer, a panel per order."""
     orders = in_order(curves["order"], ORDERS)
     figure, panels = grid(1, len(orders), 2.4)
     for panel, order in zip(panels[0], orders, strict=True):
@@ -89,12 +89,12 @@ def debiased_curves(linear: pd.DataFrame, points: pd.DataFrame, looks: Looks) ->
     figure, panels = grid(1, len(orders), 2.2)
     for panel, order in zip(panels[0], orders, strict=True):
         for method, rows in linear[linear["order"] == order].groupby("method", sort=False):
-            colour = looks[str(method)].colour
+            color = looks[str(method)].color
             own = points[(points["order"] == order) & (points["method"] == method)]
             whole = rows.loc[rows["fraction"] == 0, ["fraction", "accuracy"]].rename(columns={"accuracy": "debiased"})
-            draw(panel, rows, color=colour, linestyle=":", linewidth=1.0)
+            draw(panel, rows, color=color, linestyle=":", linewidth=1.0)
             freed = pd.concat([whole, own[["fraction", "debiased"]]])
-            draw(panel, freed, "debiased", color=colour, marker="o", label=plain(method))
+            draw(panel, freed, "debiased", color=color, marker="o", label=plain(method))
         panel.plot([], [], color="#555555", linestyle=":", label="before debiasing")
         panel.set_title(ORDERS.get(order, order))
     by_share(panels, "accuracy, retrained")
@@ -103,19 +103,19 @@ def debiased_curves(linear: pd.DataFrame, points: pd.DataFrame, looks: Looks) ->
 
 
 @styled
-def judge_curves(curves: pd.DataFrame, look: Look) -> Figure:
-    """One method, retrained against not: a panel per order, a line per judge and imputer."""
-    orders, judges = in_order(curves["order"], ORDERS), in_order(curves["judge"], JUDGES)
+def evaluator_curves(curves: pd.DataFrame, look: Look) -> Figure:
+    """One method, retrained against not: a panel per order, a line per evaluator and imputer."""
+    orders, evaluators = in_order(curves["order"], ORDERS), in_order(curves["evaluator"], EVALUATORS)
     figure, panels = grid(1, len(orders), 2.0, width=2 * COLUMN)
     inks = ink(list(dict.fromkeys(curves["imputer"])))
     for panel, order in zip(panels[0], orders, strict=True):
-        for judge in judges:
+        for evaluator in evaluators:
             for imputer, drawn in inks.items():
-                rows = curves[curves[["order", "judge", "imputer"]].eq([order, judge, imputer]).all(axis=1)]
-                colour = look.colour if judge == judges[-1] else "#777777"
-                label = plain(f"{JUDGES.get(judge, judge)}, {imputer}")
+                rows = curves[curves[["order", "evaluator", "imputer"]].eq([order, evaluator, imputer]).all(axis=1)]
+                color = look.color if evaluator == evaluators[-1] else "#777777"
+                label = plain(f"{EVALUATORS.get(evaluator, evaluator)}, {imputer}")
                 if len(rows):
-                    draw(panel, rows, **{**drawn, "color": colour}, label=label)
+                    draw(panel, rows, **{**drawn, "color": color}, label=label)
         panel.set_title(ORDERS.get(order, order))
     by_share(panels, "accuracy")
     legend(figure, panels)

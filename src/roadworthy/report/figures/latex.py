@@ -1,4 +1,4 @@
-"""Tables as LaTeX, for booktabs: consistency of the settings, accuracies of a method, runtimes."""
+"""Tables as LaTeX, for booktabs: agreement of the settings, accuracies of a method, runtimes."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,8 @@ import pandas as pd
 
 from roadworthy.report.figures.curves import in_order
 from roadworthy.report.figures.leakage import order_name
-from roadworthy.report.figures.style import JUDGES, ORDERS
-from roadworthy.statistics import Setting, consistency_matrix
+from roadworthy.report.figures.style import EVALUATORS, ORDERS
+from roadworthy.statistics import Setting, agreement_matrix
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_",
@@ -24,13 +24,13 @@ def escaped(text: object) -> str:
     return "".join(_SPECIAL.get(letter, letter) for letter in str(text))
 
 
-def consistency_table(table: pd.DataFrame) -> str:
+def agreement_table(table: pd.DataFrame) -> str:
     """Spearman's rank correlation of every two settings, the lower triangle; ± its standard error over runs."""
     settings = _settings(table)
     several = bool((table["runs"] > 1).any())
     names = [str(one) for one in settings]
     means, errors = (
-        consistency_matrix(table, measure).loc[names, names].to_numpy(dtype=float)
+        agreement_matrix(table, measure).loc[names, names].to_numpy(dtype=float)
         for measure in ("spearman_runs" if several else "spearman", "spearman_runs_error")
     )
     errors = np.where(np.eye(len(names)) == 1, np.nan, errors)  # a setting agrees with itself for sure
@@ -48,15 +48,15 @@ def _settings(table: pd.DataFrame) -> list[Setting]:
     sides = [table[[f"{field}_{side}" for field in Setting._fields]].itertuples(index=False) for side in "ab"]
     there = list(dict.fromkeys(Setting(*row) for side in sides for row in side))
     orders = in_order([one.order for one in there], ORDERS)
-    judges = in_order([one.judge for one in there], {"retrained": "", **JUDGES})
+    evaluators = in_order([one.evaluator for one in there], {"retrain": "", **EVALUATORS})
     imputers = list(dict.fromkeys(one.imputer for one in there))
     return sorted(
-        there, key=lambda one: (orders.index(one.order), judges.index(one.judge), imputers.index(one.imputer))
+        there, key=lambda one: (orders.index(one.order), evaluators.index(one.evaluator), imputers.index(one.imputer))
     )
 
 
 def _place(setting: Setting) -> str:
-    return escaped(f"{order_name(setting.order)}, {JUDGES.get(setting.judge, setting.judge)},")
+    return escaped(f"{order_name(setting.order)}, {EVALUATORS.get(setting.evaluator, setting.evaluator)},")
 
 
 def accuracy_table(curves: pd.DataFrame, method: str) -> str:
@@ -64,14 +64,14 @@ def accuracy_table(curves: pd.DataFrame, method: str) -> str:
     own = curves[curves["method"] == method]
     fractions = sorted(own["fraction"].unique())
     rows = []
-    for (order, judge, imputer), points in own.groupby(["order", "judge", "imputer"], sort=False):
+    for (order, evaluator, imputer), points in own.groupby(["order", "evaluator", "imputer"], sort=False):
         by_fraction = points.set_index("fraction")
         half = (by_fraction["high"] - by_fraction["low"]) / 2
         cells = [
             _number(100 * by_fraction["accuracy"].get(fraction, np.nan), 100 * half.get(fraction, np.nan), 1)
             for fraction in fractions
         ]
-        rows.append([f"{_place(Setting(str(judge), str(order), str(imputer)))} {escaped(imputer)}", *cells])
+        rows.append([f"{_place(Setting(str(evaluator), str(order), str(imputer)))} {escaped(imputer)}", *cells])
     caption = (
         f"Accuracy (\\%) of {escaped(method)} by share of pixels removed, $\\pm$ half of its 95\\,\\% interval. "
         "MoRF: lower is better. LeRF: higher is better."
@@ -81,13 +81,18 @@ def accuracy_table(curves: pd.DataFrame, method: str) -> str:
 
 
 def runtime_table(runtimes: pd.DataFrame) -> str:
-    """Seconds per curve (one method, one order, all shares removed) by judge and imputer."""
+    """Seconds per curve (one method, one order, all shares removed) by evaluator and imputer."""
     rows = [
-        [escaped(JUDGES.get(judge, judge)), escaped(imputer), f"{seconds:.4g}", f"{100 * relative:.3g}\\,\\%"]
-        for judge, imputer, seconds, relative in runtimes.to_numpy().tolist()
+        [
+            escaped(EVALUATORS.get(evaluator, evaluator)),
+            escaped(imputer),
+            f"{seconds:.4g}",
+            f"{100 * relative:.3g}\\,\\%",
+        ]
+        for evaluator, imputer, seconds, relative in runtimes.to_numpy().tolist()
     ]
     caption = "Mean runtime of one curve: one method in one order at all shares removed."
-    return _tabular(["judge", "filled by", "seconds", "relative"], rows, "llrr", caption)
+    return _tabular(["evaluator", "filled by", "seconds", "relative"], rows, "llrr", caption)
 
 
 def _number(value: float, error: float, digits: int) -> str:

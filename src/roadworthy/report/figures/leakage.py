@@ -68,7 +68,7 @@ def order_name(order: str) -> str:
 
 @styled
 def mask_over_scores(masks: pd.DataFrame, curves: pd.DataFrame, looks: Looks) -> Figure:
-    """Mask-only accuracy, solid, over the MoRF scores of one judge and imputer, pale: a panel per method.
+    """Mask-only accuracy, solid, over the MoRF scores of one evaluator and imputer, pale: a panel per method.
 
     Where the two go together, the score may be a score of the mask.
     """
@@ -129,9 +129,9 @@ def bias_indicator(geometry: pd.DataFrame, looks: Looks) -> Figure:
             look = looks[str(method)]
             draw(panel, rows, "gamma", label=plain(method), **pen(look))
             cut = rows[rows["clipped"].astype(bool)]
-            panel.plot(cut["fraction"], cut["gamma"], "o", color=look.colour, markerfacecolor="white")
+            panel.plot(cut["fraction"], cut["gamma"], "o", color=look.color, markerfacecolor="white")
             if rows["optimum"].notna().any():
-                draw(panel, rows, "optimum", color=look.colour, linestyle=":", linewidth=0.9)
+                draw(panel, rows, "optimum", color=look.color, linestyle=":", linewidth=0.9)
         panel.set_title(f"{order_name(order)}: 1 = kept pixels say nothing of the removed")
     by_share(panels, "bias indicator γ")
     for panel in panels[0]:

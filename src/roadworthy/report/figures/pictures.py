@@ -1,4 +1,4 @@
-"""Pictures of what was judged: images with pixels removed and filled."""
+"""Pictures of what was evaluated: images with pixels removed and filled."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ Pixels = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One image as it was judged."""
+    """One image as it was evaluated."""
 
     title: str
     image: Pixels
     fractions: tuple[float, ...]
     relevance: Mapping[str, Pixels]
-    """method to its ranks as grey levels, white = most relevant"""
+    """method to its ranks as gray levels, white = most relevant"""
     imputer: str
     modified: Mapping[tuple[str, str], Sequence[Pixels]]
     """(method, order) to what that imputer left, fraction by fraction"""

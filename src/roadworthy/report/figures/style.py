@@ -46,10 +46,10 @@ styled = rc_context(
 """Put around every function that makes a figure, whose text takes its size when it is made, and that writes one."""
 
 ORDERS = {"morf": "MoRF (lower is better)", "lerf": "LeRF (higher is better)"}
-JUDGES = {"fixed-model": "no retraining", "retrained": "retrained", "mask-tuned": "tuned with masks"}
+EVALUATORS = {"no-retrain": "no retraining", "retrain": "retrain", "fine-tuned": "tuned with masks"}
 REMOVED = "share of pixels removed"
 
-# Imputers are told apart without colour, which belongs to the methods.
+# Imputers are told apart without color, which belongs to the methods.
 _INKS = (("-", "o", "#000000"), ("--", "s", "#000000"), (":", "^", "#000000"), ("-.", "D", "#555555"))
 _FORMATS: Mapping[str, Mapping[str, Any]] = {
     "pdf": {"metadata": {"CreationDate": None}},
@@ -76,9 +76,9 @@ def ink(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def pen(look: Look) -> dict[str, Any]:
-    """A method's line; dots on a dashed one would hide its dashes."""
+    """A method's line; points on a dashed one would hide its dashes."""
     dashed = {"linestyle": (0, look.dash), "linewidth": 1.0}
-    return {"color": look.colour, **(dashed if look.dash else {"linestyle": "-", "marker": "o"})}
+    return {"color": look.color, **(dashed if look.dash else {"linestyle": "-", "marker": "o"})}
 
 
 def draw(panel: Axes, rows: pd.DataFrame, column: str = "accuracy", band: bool = False, **drawn: Any) -> None:

@@ -45,7 +45,7 @@ def _verdicts(table: pd.DataFrame) -> pd.DataFrame:
             "method": table["method"],
             "order": _order(table),
             "filled by": table["imputer"],
-            "verdict": table["verdict"],
+            "conclusion": table["conclusion"],
             "why": table["why"],
         }
     )
@@ -105,7 +105,7 @@ def _wide(long: pd.DataFrame, index: list[str]) -> pd.DataFrame:
 
 
 _SECTIONS: Mapping[str, tuple[str, str, Callable[[pd.DataFrame], pd.DataFrame]]] = {
-    "verdicts": (
+    "conclusions": (
         "Does the evaluation leak?",
         "A leak is class information that the shape of the holes carries into the filled image.",
         _verdicts,

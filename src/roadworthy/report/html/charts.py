@@ -48,7 +48,7 @@ class Panel(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Panels that belong together: one judge and one imputer, an order each."""
+    """Panels that belong together: one evaluator and one imputer, an order each."""
 
     title: str
     panels: Sequence[Panel]
@@ -56,15 +56,15 @@ class Row(NamedTuple):
 
 
 def rows(curves: pd.DataFrame, controls: Sequence[str], numbers: Mapping[str, int]) -> list[Row]:
-    """A row per judge and imputer; the axes are the same in all of them, so that they can be compared."""
+    """A row per evaluator and imputer; the axes are the same in all of them, so that they can be compared."""
     scale = _scale(curves)
     return [
         Row(
-            f"Filled by {imputer}, judged by {judge}",
+            f"Filled by {imputer}, evaluated by {evaluator}",
             [_panel(scale, block[block["order"] == order], order, controls, numbers) for order in _orders(block)],
             _numbers(block),
         )
-        for (judge, imputer), block in curves.groupby(["judge", "imputer"], sort=False)
+        for (evaluator, imputer), block in curves.groupby(["evaluator", "imputer"], sort=False)
     ]
 
 

@@ -15,7 +15,7 @@ from roadworthy.report.findings import Findings
 from roadworthy.report.html import audits, charts
 from roadworthy.report.html.squares import agreement_squares, class_squares
 from roadworthy.report.html.strips import data_url
-from roadworthy.report.palette import colours
+from roadworthy.report.palette import colors
 from roadworthy.report.tables import short_agreement, standings
 
 _MOST_COLUMNS = 17
@@ -31,13 +31,13 @@ def write_page(path: Path, findings: Findings) -> Path:
 def page(findings: Findings) -> str:
     """All text of a user (names of methods, classes, files) is escaped by the template."""
     templates = Environment(
-        loader=PackageLoader("roadworthy.report"),
+        loader=PackageLoader("roadworthy.report.html"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    looks = colours(_methods(findings), findings.controls)
+    looks = colors(_methods(findings), findings.controls)
     style = templates.get_template("page.css").render(looks=list(looks.values()))
     script = templates.get_template("page.js").render()
     return templates.get_template("page.html").render(
@@ -55,7 +55,9 @@ def page(findings: Findings) -> str:
 
 def _methods(findings: Findings) -> list[str]:
     named = [table["method"] for table in (findings.ranking, findings.curves) if table is not None]
-    named += [findings.audits[name]["method"] for name in ("masks", "geometry", "verdicts") if name in findings.audits]
+    named += [
+        findings.audits[name]["method"] for name in ("masks", "geometry", "predictions") if name in findings.audits
+    ]
     return list(dict.fromkeys(pd.concat(named).tolist())) if named else []
 
 
@@ -63,7 +65,7 @@ def _sections(findings: Findings, numbers: dict[str, int]) -> dict[str, Any]:
     """What the template shows, section by section; empty where there is nothing to tell."""
     ranking, curves, agreement = findings.ranking, findings.curves, findings.agreement
     return {
-        "standings": [] if ranking is None else standings(ranking, numbers, findings.audits.get("verdicts")),
+        "standings": [] if ranking is None else standings(ranking, numbers, findings.audits.get("predictions")),
         "rows": [] if curves is None else charts.rows(curves, findings.controls, numbers),
         "squares": [] if agreement is None else agreement_squares(agreement),
         "agreement": None if agreement is None else short_agreement(agreement),
@@ -77,9 +79,9 @@ def _classes(findings: Findings) -> Any:
     if findings.classes is None or findings.ranking is None or findings.classes["label"].nunique() < 2:
         return []
     ranking, table = findings.ranking, findings.classes
-    judge, imputer = statistics.main_block(ranking)
-    block = ranking[(ranking["judge"] == judge) & (ranking["imputer"] == imputer) & ~ranking["control"]]
-    here = table[(table["judge"] == judge) & (table["imputer"] == imputer)]
+    evaluator, imputer = statistics.main_block(ranking)
+    block = ranking[(ranking["evaluator"] == evaluator) & (ranking["imputer"] == imputer) & ~ranking["control"]]
+    here = table[(table["evaluator"] == evaluator) & (table["imputer"] == imputer)]
     return class_squares(here, block["method"].tolist()[:_MOST_COLUMNS]) if len(block) else []
 
 

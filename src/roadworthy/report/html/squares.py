@@ -1,4 +1,4 @@
-"""Tables whose cells have a colour: agreement of the settings, accuracy lost per class."""
+"""Tables whose cells have a color: agreement of the settings, accuracy lost per class."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -32,7 +32,7 @@ def agreement_squares(table: pd.DataFrame) -> list[Square]:
         "kept": "Unlike orders are compared where one has removed as much as the other has kept.",
     }
     for pairing in [name for name in notes if (table["pairing"] == name).any()]:
-        square = statistics.consistency_matrix(table, "spearman", pairing)
+        square = statistics.agreement_matrix(table, "spearman", pairing)
         names = _shortened(list(square.index))
         rows = [
             (name, [_signed(value) for value in row])
@@ -43,17 +43,17 @@ def agreement_squares(table: pd.DataFrame) -> list[Square]:
 
 
 def _shortened(names: Sequence[str]) -> list[str]:
-    """Settings without what they all share: the judge, where there is one only.
+    """Settings without what they all share: the evaluator, where there is one only.
 
-    >>> _shortened(["fixed-model · morf · linear", "fixed-model · lerf · linear"])
+    >>> _shortened(["no-retrain · morf · linear", "no-retrain · lerf · linear"])
     ['MoRF · linear', 'LeRF · linear']
     """
     parts = [name.split(" · ", 2) for name in names]
     several = len({part[0] for part in parts}) > 1
     orders = {"morf": "MoRF", "lerf": "LeRF"}
     return [
-        " · ".join([*([judge] if several else []), orders.get(order, order), imputer])
-        for judge, order, imputer in parts
+        " · ".join([*([evaluator] if several else []), orders.get(order, order), imputer])
+        for evaluator, order, imputer in parts
     ]
 
 
@@ -62,7 +62,7 @@ def _signed(value: float) -> Cell:
 
 
 def class_squares(table: pd.DataFrame, methods: Sequence[str]) -> list[Square]:
-    """Classes against methods in one setting of judge and imputer, one square per order.
+    """Classes against methods in one setting of evaluator and imputer, one square per order.
 
     `table` is of `per_class` with `name`; many classes are cut to those that suffer most and least from the first
     method.

@@ -29,7 +29,7 @@ class Strip:
 
 
 @dataclass(frozen=True, eq=False)
-class Story:
+class Example:
     """One image: itself with its maps, then what is left of it, a strip per setting."""
 
     title: str

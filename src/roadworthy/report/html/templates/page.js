@@ -3,8 +3,8 @@
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const tip = document.getElementById("tip");
 
-  // The dots' own titles are for browsers without scripts; here one tip says the same, also to the keyboard.
-  const dots = (svg) => all(".line:not(.off) circle", svg);
+  // The points' own titles are for browsers without scripts; here one tip says the same, also to the keyboard.
+  const points = (svg) => all(".line:not(.off) circle", svg);
   for (const title of all(".line title")) {
     title.parentNode.dataset.text = title.textContent;
     title.remove();
@@ -16,14 +16,14 @@
     tip.textContent = "";
   };
 
-  const show = (svg, dot) => {
+  const show = (svg, point) => {
     leave(svg);
-    if (!dot) return;
+    if (!point) return;
     svg.classList.add("aim");
-    dot.classList.add("now");
-    dot.parentNode.classList.add("near");
-    tip.textContent = dot.dataset.text;
-    const at = dot.getBoundingClientRect();
+    point.classList.add("now");
+    point.parentNode.classList.add("near");
+    tip.textContent = point.dataset.text;
+    const at = point.getBoundingClientRect();
     const left = Math.min(at.right + 10, window.innerWidth - tip.offsetWidth - 8);
     const above = at.top - tip.offsetHeight - 8;
     tip.style.left = Math.max(8, left) + "px";
@@ -32,10 +32,10 @@
 
   const nearest = (svg, event) => {
     let best = null, least = 40 * 40;
-    for (const dot of dots(svg)) {
-      const at = dot.getBoundingClientRect();
+    for (const point of points(svg)) {
+      const at = point.getBoundingClientRect();
       const x = at.x + at.width / 2 - event.clientX, y = at.y + at.height / 2 - event.clientY;
-      if (x * x + y * y < least) { least = x * x + y * y; best = dot; }
+      if (x * x + y * y < least) { least = x * x + y * y; best = point; }
     }
     return best;
   };

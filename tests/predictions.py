@@ -1,0 +1,61 @@
+"""Small studies written by hand: PointPredictions from tables of hits, shared by the tests of the statistics."""
+
+import numpy as np
+
+from roadworthy.core.results import Point, Predictions
+
+FRACTIONS = (0.0, 0.2, 0.4)
+
+GOOD = {"morf": [[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], "lerf": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]]}
+BAD = {"morf": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]], "lerf": [[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]]}
+
+
+def prediction(correct, probability=None, ids=None):
+    """A Predictions whose images are right where `correct` says so."""
+    correct = np.asarray(correct)
+    count = len(correct)
+    return Predictions(
+        ids=np.arange(count) if ids is None else np.asarray(ids),
+        labels=np.ones(count, dtype=np.int64),
+        predicted=correct.astype(np.int64),
+        probability=np.asarray(correct if probability is None else probability, dtype=np.float32),
+    )
+
+
+def study(evaluator="no-retrain", **methods):
+    """method = {order: three rows of per-image hits}"""
+    return {
+        Point(method, order, "linear", evaluator, fraction, 0): prediction(row)
+        for method, orders in methods.items()
+        for order, rows in orders.items()
+        for fraction, row in zip(FRACTIONS, rows, strict=True)
+    }
+
+
+def curve_study(table, evaluator="no-retrain", seed=0, images=10):
+    """{(order, imputer): {method: {fraction: accuracy}}}, the accuracies exact on so many images."""
+    return {
+        Point(method, order, imputer, evaluator, fraction, seed): prediction(
+            np.arange(images) < round(images * accuracy)
+        )
+        for (order, imputer), methods in table.items()
+        for method, accuracies in methods.items()
+        for fraction, accuracy in {0.0: 1.0, **accuracies}.items()
+    }
+
+
+def endurance_study(images=400, seed=0, imputer="linear", **methods):
+    """method = (shares removed that an image survives on average in MoRF, and in LeRF); they vary by image."""
+    generator = np.random.default_rng(seed)
+    common = 0.1 * generator.normal(size=images)
+    found = {}
+    for method, ends in methods.items():
+        for order, end in zip(("morf", "lerf"), ends, strict=True):
+            survives = end + common + 0.1 * generator.normal(size=images)
+            for fraction in (0.0, 0.25, 0.5, 0.75):
+                labels = np.arange(images) % 4
+                hit = (survives > fraction) | (fraction == 0)
+                point = Point(method.replace("_", " "), order, imputer, "no-retrain", fraction, 0)
+                predicted = np.where(hit, labels, (labels + 1) % 4)
+                found[point] = Predictions(np.arange(images), labels, predicted, hit.astype(np.float32))
+    return found

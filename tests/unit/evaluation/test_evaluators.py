@@ -1,0 +1,336 @@
+"""Judges that train: what leaks, what repeats, what is never looked at, what is refused before the first epoch."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import worlds
+from roadworthy.core.errors import (
+    InputError,
+    RangeError,
+    SameStartWarning,
+    ShapeError,
+    TrainingError,
+    TrainTestOverlapWarning,
+)
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Removal
+from roadworthy.datasets import Arrays
+from roadworthy.evaluation.evaluators import RECIPES, FineTuned, Mapped, Retrain, check_splits, random_masks
+from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
+from roadworthy.evaluation.sweep import evaluator_batch
+from roadworthy.imputers import Constant, DatasetMean, NoisyLinear
+from roadworthy.models.normalized import Normalized, as_model
+from roadworthy.training.checkpoints import CheckpointFile
+from roadworthy.training.loop import Recipe
+from roadworthy.training.trainer import Trainer, accuracy, readable, split
+
+TRAIN, TEST = worlds.sides(200), worlds.sides(100, start=1000)
+TRAIN_DATA = Arrays(TRAIN.images, TRAIN.labels)
+TEST_DATA = Arrays(TEST.images, TEST.labels, ids=range(1000, 1100))
+BLOCK = 30 / 144
+"""the share of pixels that the truth marks"""
+FIXED = Removal(most_relevant_first, DatasetMean.of(TRAIN_DATA))
+LINEAR = Removal(most_relevant_first, NoisyLinear())
+SHORT = Recipe(epochs=6, batch_size=32, lr=5e-3)
+
+
+def network():
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 5, padding=2), nn.ReLU(), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.AdaptiveMaxPool2d(2),
+        nn.Flatten(), nn.Dropout(0.1), nn.Linear(64, 2),
+    )  # fmt: skip
+
+
+def evaluator(recipe=SHORT, **options):
+    return Retrain(recipe, Mapped(TRAIN_DATA, TRAIN.truth), network, **options)
+
+
+def evaluated(evaluator, removal, fraction, maps=TEST.truth, key=Key(0)):  # noqa: B008  a value
+    """Accuracy on the imputed test set."""
+    (batch,) = TEST_DATA.batches(100)
+    ranks = removal.order(maps, batch.ids, key)
+    (prediction,) = evaluator_batch(
+        evaluator, removal, ranks, batch, batch.labels, [fraction], key, torch.device("cpu")
+    )
+    return prediction.correct.mean()
+
+
+def weights(model):
+    return torch.cat([tensor.flatten().double() for tensor in model.state_dict().values()])
+
+
+# ── the paper's effect ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_with_fixed_fill_retraining_reads_the_class_off_the_hole_and_with_linear_fill_it_cannot():
+    retrained = evaluator()
+    # Of the block, which alone tells the class, no pixel is left; its hole says "left" or "right".
+    assert evaluated(retrained, FIXED, 0) > 0.95
+    assert evaluated(retrained, FIXED, BLOCK) > 0.95
+    # A linear fill continues the plane with noise like its own: nothing is left to tell, so guessing, 50 of 100 images
+    # (standard deviation 5 %, so within 15 %).
+    assert evaluated(retrained, LINEAR, BLOCK) < 0.65
+
+
+def test_in_kar_what_matters_is_kept_and_both_fills_stay_right():
+    for imputer in (FIXED.imputer, LINEAR.imputer):
+        assert evaluated(evaluator(), Removal(least_relevant_first, imputer), 0.5) > 0.95
+
+
+# ── what repeats and what does not ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_rerun_gives_the_same_weights_and_another_seed_does_not():
+    first, again = (evaluator().trained(LINEAR, 0.3, Key(0)) for _ in range(2))
+    assert torch.equal(weights(first.model), weights(again.model))
+    assert first.records == again.records
+    assert not torch.equal(weights(first.model), weights(evaluator().model_for(LINEAR, 0.3, Key(1))))
+
+
+def test_a_dot_is_trained_once_however_many_batches_it_evaluators():
+    epochs = []
+    retrained = evaluator(replace(SHORT, epochs=2), on_epoch=epochs.append)
+    model = retrained.model_for(LINEAR, 0.3, Key(0))
+    assert retrained.model_for(Removal(LINEAR.order, LINEAR.imputer), 0.3, Key(0)) is model
+    assert len(epochs) == 2
+    assert not model.training
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("recipe", [SHORT, replace(SHORT, optimizer="sgd", lr=0.05)], ids=["adam", "sgd"])
+def test_killed_after_an_epoch_and_resumed_it_ends_with_the_weights_of_an_unbroken_training(tmp_path, recipe):
+    unbroken = evaluator(recipe).trained(LINEAR, 0.3, Key(0))
+
+    def stop(record):
+        if record.epoch == 3:
+            raise Stop
+
+    with pytest.raises(Stop):  # in epoch 3, before its checkpoint: 0 to 2 are kept
+        evaluator(recipe, checkpoint=tmp_path / "point", on_epoch=stop).trained(LINEAR, 0.3, Key(0))
+    done = []
+    resumed = evaluator(recipe, checkpoint=tmp_path / "point", on_epoch=done.append).trained(LINEAR, 0.3, Key(0))
+    assert [record.epoch for record in done] == [3, 4, 5]
+    assert torch.equal(weights(resumed.model), weights(unbroken.model))
+    assert resumed.records == unbroken.records
+
+
+def test_a_checkpoint_is_believed_only_if_whole_and_about_this_training(tmp_path):
+    tensors = {"a": torch.arange(3.0), "curve": torch.zeros(1, 5, dtype=torch.float64)}
+    file = CheckpointFile(tmp_path / "one", "this")
+    assert file.read() is None
+    file.write(tensors)
+    assert torch.equal(file.read()["a"], tensors["a"])
+    assert CheckpointFile(file.path, "another").read() is None
+    content = file.path.read_bytes()
+    for broken in (content[:-3], b"", content[:-1] + bytes([content[-1] ^ 1])):
+        file.path.write_bytes(broken)
+        assert file.read() is None
+
+
+class Spy:
+    """An imputer that notes what it made, by the first id of the batch."""
+
+    def __init__(self, imputer):
+        self.imputer, self.made = imputer, []
+
+    def __call__(self, batch, removed, key):
+        self.made.append((key.path, batch.ids.tolist(), self.imputer(batch, removed, key)))
+        return self.made[-1][2]
+
+    def image(self, epoch, id=7):
+        """The image `id` as it was learned from in an epoch."""
+        (found,) = [
+            images[ids.index(id)] for path, ids, images in self.made if path[-1] == epoch and id in ids and len(ids) > 4
+        ]
+        return found
+
+
+def test_noise_is_fresh_in_every_epoch_and_the_same_in_a_rerun_and_the_mask_stays():
+    runs = [Spy(NoisyLinear()) for _ in range(2)]
+    for spy in runs:
+        evaluator(replace(SHORT, epochs=2, select="last")).trained(Removal(most_relevant_first, spy), 0.3, Key(0))
+    first, again = runs
+    assert not torch.equal(first.image(0), first.image(1))
+    assert torch.equal(first.image(0), again.image(0))
+    assert torch.equal(first.image(1), again.image(1))
+    kept = [image == TRAIN.images[7] for image in (first.image(0), first.image(1))]
+    assert torch.equal(*kept)  # 43 of 144 pixels are gone, the same ones: ties too are broken once
+    assert int((~kept[0]).sum()) == 43
+
+
+def test_without_noise_the_images_are_filled_once_and_not_per_epoch():
+    spy = Spy(Constant(0.5))
+    evaluator(replace(SHORT, epochs=5)).trained(Removal(most_relevant_first, spy), 0.3, Key(0))
+    assert sum(len(ids) for _, ids, _ in spy.made) == 4 + 4 + 200  # two looks at 4 images, then all
+
+
+def test_augmentation_comes_after_imputation_and_is_keyed_by_epoch():
+    seen = []
+
+    def augment(images, ids, key):
+        seen.append((key.path[-1], float(images.min())))
+        return images.flip(-1)
+
+    removal = Removal(most_relevant_first, Constant(-9.0))
+    evaluator(replace(SHORT, epochs=2), augment=augment).trained(removal, 0.3, Key(0))
+    assert {epoch for epoch, _ in seen} == {0, 1}
+    assert all(least == -9 for _, least in seen)
+
+
+# ── selection ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Untouchable:
+    """Test data that nobody may look at."""
+
+    classes, ids = (), torch.arange(100)
+
+    def __len__(self):
+        return 100
+
+    def batches(self, size):
+        raise AssertionError("somebody looked at the test images")
+
+
+def test_the_test_images_are_never_looked_at_unless_that_is_asked_for_by_name():
+    hidden = Mapped(Untouchable(), TEST.truth)
+    for select in ("validation", "last"):
+        evaluator(replace(SHORT, epochs=2, select=select), test=hidden).trained(LINEAR, 0.3, Key(0))
+    with pytest.raises(AssertionError, match="looked at the test images"):
+        evaluator(replace(SHORT, epochs=2, select="best-on-test"), test=hidden).trained(LINEAR, 0.3, Key(0))
+
+
+def test_best_on_test_is_the_highest_accuracy_on_the_imputed_test_set():
+    leaky = evaluator(replace(SHORT, select="best-on-test"), test=Mapped(TEST_DATA, TEST.truth))
+    result = leaky.trained(FIXED, BLOCK, Key(0))
+    assert max(record.measure for record in result.records) == evaluated(leaky, FIXED, BLOCK)
+    assert result.records[0].images == 200  # nothing is held out
+
+
+def test_validation_images_are_held_out_by_key_and_shared_by_all_points():
+    learned, held = split(200, SHORT, Key(0))
+    assert (len(learned), len(held)) == (180, 20)  # a tenth
+    assert sorted([*learned, *held]) == list(range(200))
+    assert list(split(200, SHORT, Key(0))[1]) == list(held)
+    assert list(split(200, SHORT, Key(1))[1]) != list(held)
+    assert len(split(200, replace(SHORT, select="last"), Key(0))[1]) == 0
+    result = evaluator(replace(SHORT, epochs=1)).trained(FIXED, BLOCK, Key(0))
+    assert result.records[0].images == 180
+
+
+def test_the_papers_recipes_have_their_learning_rates():
+    cifar, food = RECIPES["paper-cifar10"], RECIPES["paper-food101"]
+    assert [cifar.lr_at(epoch) for epoch in (0, 24, 25, 39)] == pytest.approx([0.01, 0.01, 0.001, 0.001])
+    assert [food.lr_at(epoch) for epoch in (0, 10, 20, 39)] == pytest.approx([1e-2, 1e-3, 1e-4, 1e-5])
+    for recipe in (cifar, food):
+        assert (recipe.epochs, recipe.batch_size, recipe.optimizer, recipe.momentum) == (40, 32, "sgd", 0.9)
+        assert recipe.select == "validation"
+
+
+# ── random masks ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_random_masks_remove_a_random_share_up_to_the_largest_and_know_no_explanation():
+    batch = Batch(torch.arange(400), torch.zeros(400, 1, 12, 12), torch.zeros(400, dtype=torch.int64))
+    removed = random_masks(batch, 0.9, Key(0))
+    shares = removed.flatten(1).float().mean(dim=1)
+    # uniform on [0, .9): mean .45, standard deviation .26, of the mean of 400 .013
+    assert float(shares.mean()) == pytest.approx(0.45, abs=0.05)
+    assert 0.8 < float(shares.max()) <= 0.9
+    assert float(shares.min()) < 0.1
+    assert torch.equal(random_masks(batch[3:5], 0.9, Key(0)), removed[3:5])
+    assert not torch.equal(random_masks(batch, 0.9, Key(1)), removed)
+
+
+def test_a_mask_tuned_model_is_tuned_once_per_imputer_and_seed_and_the_given_one_stays():
+    given = as_model(network())
+    before, epochs = weights(given), []
+    tuned = FineTuned(replace(SHORT, epochs=3), TRAIN_DATA, given, on_epoch=epochs.append)
+    first = tuned.model_for(FIXED, 0.1, Key(0))
+    assert tuned.model_for(Removal(least_relevant_first, FIXED.imputer), 0.9, Key(0)) is first
+    assert len(epochs) == 3
+    assert torch.equal(weights(given), before)
+    assert not torch.equal(weights(first), before)
+    assert tuned.model_for(LINEAR, 0.1, Key(0)) is not first
+    # Whole images are evaluated well, for masks were of every share; no mask of an explanation was learned, so where the
+    # block is gone the hole does not speak as it does to a retrained model: with linear fill it is a guess.
+    assert evaluated(tuned, FIXED, 0) > 0.9
+    assert evaluated(tuned, LINEAR, BLOCK) < 0.65
+
+
+# ── what is refused ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_factory_must_give_a_new_network_each_time():
+    same = network()
+    with pytest.raises(InputError, match="returned the same network twice"):
+        Retrain(SHORT, Mapped(TRAIN_DATA, TRAIN.truth), lambda: same)
+    with pytest.raises(InputError, match="returned the same network twice"):
+        Retrain(SHORT, Mapped(TRAIN_DATA, TRAIN.truth), lambda: Normalized(same))
+
+    def trained():
+        torch.manual_seed(3)
+        return network()
+
+    with pytest.warns(SameStartWarning, match="the same weights under every seed"):
+        Retrain(SHORT, Mapped(TRAIN_DATA, TRAIN.truth), trained)
+
+
+def test_a_class_that_is_tested_but_not_learned_is_named():
+    ones = Arrays(TRAIN.images[1::2], TRAIN.labels[1::2])
+    test = Arrays(TEST.images, TEST.labels, classes=("left", "right"))
+    with pytest.raises(InputError, match=r"no image of left \(1 class\(es\)"):
+        check_splits(ones, test)
+    check_splits(TRAIN_DATA, TEST_DATA)  # nothing to say
+
+
+def test_an_image_in_both_splits_is_named():
+    mixed = Arrays(torch.cat([TEST.images[:3], TRAIN.images[5:6]]), torch.zeros(4).long(), ids=[70, 71, 72, 73])
+    with pytest.warns(TrainTestOverlapWarning, match=r"1 of 4 test images .* \(test image 73 is train image 5\)"):
+        check_splits(TRAIN_DATA, mixed)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "complaint"),
+    [
+        (lambda: Recipe(epochs=0), RangeError, "epochs=0"),
+        (lambda: Mapped(TRAIN_DATA, TRAIN.truth[:5]), ShapeError, "5 maps for 200 images"),
+        (lambda: evaluator(replace(SHORT, select="best-on-test")), InputError, "needs test=Mapped"),
+        (lambda: Retrain(SHORT, Mapped(Arrays(TRAIN.images), TRAIN.truth), network), InputError, "without a label"),
+        (lambda: FineTuned(SHORT, TRAIN_DATA, as_model(network()), largest=1), RangeError, "largest=1"),
+        (
+            lambda: FineTuned(replace(SHORT, select="best-on-test"), TRAIN_DATA, as_model(network())),
+            InputError,
+            "is for retraining",
+        ),
+        (lambda: split(1, SHORT, Key(0)), RangeError, "validation needs at least 2"),
+    ],
+)
+def test_bad_input_is_refused_with_its_value(make, error, complaint):
+    with pytest.raises(error, match=complaint):
+        make()
+
+
+@pytest.mark.parametrize(("lr", "told"), [(1e25, "became nan|became inf"), (30.0, "training diverged|became nan")])
+def test_a_training_that_diverges_is_told_with_its_point(lr, told):
+    wild = evaluator(Recipe(epochs=2, lr=lr, optimizer="sgd"))
+    with pytest.raises(TrainingError, match=rf"fraction 0.3, seed 4 failed: .*({told})"):
+        wild.trained(LINEAR, 0.3, Key(4))
+
+
+def test_accuracy_counts_every_image_and_large_sets_are_read_at_random(monkeypatch):
+    batches = [(TEST.images[:60], TEST.labels[:60]), (TEST.images[60:], 1 - TEST.labels[60:])]
+    assert accuracy(as_model(TEST.model), batches) == 0.6  # the second 40 have the wrong labels
+    monkeypatch.setattr("roadworthy.training.trainer._HOLD", 10)
+    assert readable(TRAIN_DATA) is TRAIN_DATA
+    spy = Spy(Constant(0.5))
+    trainer = Trainer(replace(SHORT, epochs=2), TRAIN_DATA, lambda batch, rows, key: spy(batch, None, key), Key(0))
+    monkeypatch.setattr(spy, "imputer", lambda batch, removed, key: batch.images)
+    trainer.train(as_model(network()))
+    assert sum(len(ids) for _, ids, _ in spy.made) == 4 + 4 + 2 * 200  # nothing is kept: every epoch fills again

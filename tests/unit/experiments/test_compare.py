@@ -1,0 +1,263 @@
+"""The door: what it accepts, what it answers, and what it refuses before long work starts."""
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import roadworthy as rw
+import worlds
+
+FAST = {"fractions": (0.3, 0.6), "controls": ()}
+
+
+@pytest.fixture(scope="module")
+def world():
+    return worlds.quadrants(n=16)
+
+
+def ranks(comparison):
+    return comparison.ranking().set_index("method")["srg_rank"].to_dict()
+
+
+def test_the_truth_comes_first_and_its_inverse_last(world):
+    methods = {"truth": world.truth, "random-like": "random", "lie": -world.truth}
+    comparison = rw.compare(world.model, (world.images, world.labels), methods, controls=("inverted",))
+    table = comparison.ranking()
+    assert table["method"].iloc[0] == "truth"
+    assert set(table["method"].iloc[-2:]) == {"lie", "truth inverted"}
+    assert table.loc[table["method"] == "truth inverted", "control"].item()
+
+
+def test_one_relevant_pixel_is_found_with_both_orders():
+    world = worlds.one_pixel()
+    comparison = rw.compare(world.model, (world.images, world.labels), {"truth": world.truth}, controls=("random",))
+    curves = comparison.curves().set_index(["method", "order", "fraction"])["accuracy"]
+    # 64 pixels, 10 % is 6 of them: MoRF takes the one that matters at once, LeRF at 90 % still has it.
+    assert curves["truth", "morf", 0.1] < 0.7
+    assert curves["truth", "lerf", 0.9] == 1.0
+    assert comparison.ranking()["method"].iloc[0] == "truth"
+
+
+def test_an_inverted_control_is_what_judging_the_inverted_map_gives(world):
+    # Distinct scores: with ties, the inverted map would break them the other way round.
+    scores = world.truth + 1e-3 * rw.Key(0).uniform(range(16), (12, 12))
+    derived = rw.compare(world.model, (world.images, world.labels), {"it": scores}, controls=("inverted",))
+    evaluated = rw.compare(world.model, (world.images, world.labels), {"it inverted": -scores}, controls=())
+    ours, theirs = (one.curves().set_index(["method", "order", "fraction"]) for one in (derived, evaluated))
+    rows = theirs.index
+    assert np.allclose(ours.loc[rows, "accuracy"], theirs["accuracy"])
+
+
+def test_blurred_copies_of_the_two_leading_methods_are_controls(world):
+    methods = {"truth": world.truth, "ig": "ig", "edges-like": "edges"}
+    comparison = rw.compare(world.model, (world.images, world.labels), methods, controls=("blurred",), fractions=(0.5,))
+    leaders = comparison.ranking().query("~control")["method"].iloc[:2]
+    assert set(comparison.controls) == {f"{name} blurred" for name in leaders}
+    assert set(comparison.examples.scores) == {*methods, *comparison.controls}
+
+
+def same(first, second):
+    a, b = first.per_image(), second.per_image()
+    return np.abs(a["probability"] - b["probability"]).max() < 1e-6 and (a["predicted"] == b["predicted"]).all()
+
+
+def test_data_may_come_as_tensors_arrays_datasets_or_loaders(world):
+    pairs = TensorDataset(world.images, world.labels)
+    reference = rw.compare(world.model, (world.images, world.labels), {"t": world.truth}, **FAST)
+    for data in ((world.images.numpy(), world.labels.numpy()), pairs, DataLoader(pairs, batch_size=5)):
+        assert same(rw.compare(world.model, data, {"t": world.truth}, **FAST), reference)
+
+
+def test_without_labels_the_prediction_stands_in(world):
+    comparison = rw.compare(world.model, world.images, {"t": world.truth}, **FAST)
+    plain = comparison.curves().query("fraction == 0")
+    assert (plain["accuracy"] == 1).all()
+
+
+def test_the_target_may_be_the_prediction_while_accuracy_stays_with_the_label(world):
+    wrong = (world.labels + 1) % 4
+    seen = []
+
+    def method(model, batch, key):
+        seen.extend(batch.labels.tolist())
+        return batch.images
+
+    comparison = rw.compare(world.model, (world.images, wrong), {"m": method}, target="prediction", **FAST)
+    assert seen[-16:] == world.labels.tolist()
+    plain = comparison.curves().query("fraction == 0")
+    assert (plain["accuracy"] == 0).all()
+    assert (plain["probability"] > 0.9).all()
+
+
+class WithLogits(torch.nn.Module):
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, images):
+        return type("Answer", (), {"logits": self.network(images)})()
+
+
+def test_models_may_be_callables_or_answer_with_logits(world):
+    reference = rw.compare(world.model, (world.images, world.labels), {"ig": "ig"}, **FAST)
+    for model in (lambda images: world.model(images), WithLogits(world.model)):
+        assert same(rw.compare(model, (world.images, world.labels), {"ig": "ig"}, **FAST), reference)
+
+
+def test_normalization_is_the_models_own_affair(world):
+    def expects_normalized(inputs):
+        return world.model(inputs * 0.2 + 0.5)
+
+    wrapped = rw.Normalized(expects_normalized, mean=0.5, std=0.2)
+    reference = rw.compare(world.model, (world.images, world.labels), {"t": world.truth}, **FAST)
+    other = rw.compare(wrapped, (world.images, world.labels), {"t": world.truth}, **FAST)
+    assert np.abs(reference.per_image()["probability"] - other.per_image()["probability"]).max() < 1e-5
+
+
+def test_several_imputers_orders_and_seeds_make_a_table_of_settings(world):
+    comparison = rw.compare(
+        world.model, (world.images, world.labels), {"t": world.truth, "r": "random"}, imputer=["linear", "fixed"],
+        seeds=(0, 1), **FAST,
+    )  # fmt: skip
+    assert len(comparison.predictions) == 2 * 2 * 2 * 3 * 2  # methods, orders, imputers, fractions with 0, seeds
+    assert len(comparison.agreement()) == 4 * 3 // 2 + 4  # 6 pairs of settings, the 4 of unlike orders twice
+    assert set(comparison.ranking()["imputer"]) == {"linear", "fixed"}
+
+
+def test_one_order_alone_is_ranked_by_its_area(world):
+    comparison = rw.compare(
+        world.model, (world.images, world.labels), {"t": world.truth, "r": "random"}, orders=("morf",), fractions=(0.5,)
+    )
+    table = comparison.ranking()
+    assert "srg" not in table
+    assert table["method"].iloc[0] in ("t", "t blurred")
+    assert "MoRF" in str(comparison)
+
+
+def test_a_notebook_shows_the_ranking_with_names_escaped(world):
+    html = rw.compare(world.model, (world.images, world.labels), {"<img src=x>": world.truth}, **FAST)._repr_html_()
+    assert "&lt;img src=x&gt;" in html
+    assert "<img" not in html
+
+
+def refused(error, match, world, methods=None, **options):
+    with pytest.raises(error, match=match):
+        rw.compare(
+            options.pop("model", world.model), options.pop("data", (world.images, world.labels)),
+            methods or {"mine": world.truth}, **options,
+        )  # fmt: skip
+
+
+def test_maps_that_do_not_fit_are_named_with_their_shape(world):
+    errors = rw.errors
+    refused(errors.ShapeError, r"mine: 15 maps for 16 images", world, {"mine": world.truth[:15]})
+    refused(errors.ShapeError, r"mine: maps of 13×12 pixels", world, {"mine": torch.zeros(16, 13, 12)})
+    refused(errors.ShapeError, r"mine: maps \(16, 2, 12, 12\)", world, {"mine": torch.zeros(16, 2, 12, 12)})
+    refused(errors.ShapeError, r"mine: maps \(16, 144\)", world, {"mine": torch.zeros(16, 144)})
+    broken = world.truth.clone()
+    broken[11, 0, 0] = float("nan")
+    refused(errors.InputError, r"mine: NaN in the maps of images 11", world, {"mine": broken})
+
+
+def test_a_bad_method_is_found_before_a_good_ones_long_work(world):
+    calls = []
+
+    def good(model, batch, key):
+        calls.append(len(batch))
+        return batch.images
+
+    refused(rw.errors.ShapeError, "bad", world, {"good": good, "bad": lambda model, batch, key: torch.zeros(3)})
+    assert sum(calls) <= 6  # only the rehearsal
+    refused(rw.errors.InputError, "bad: a float", world, {"good": good, "bad": 0.5})
+    assert sum(calls) <= 6
+
+
+def test_fractions_are_shares(world):
+    refused(rw.errors.RangeError, "fraction 10.0", world, fractions=(10, 20))
+    refused(rw.errors.RangeError, "fraction -0.1", world, fractions=(-0.1,))
+    refused(rw.errors.RangeError, "fraction nan", world, fractions=(float("nan"),))
+    refused(rw.errors.RangeError, "empty", world, fractions=())
+    refused(rw.errors.InputError, "only 0", world, fractions=(0,))
+    refused(rw.errors.EverythingRemovedError, "fraction below 1", world, fractions=(0.5, 1))
+
+
+def test_everything_may_be_removed_where_the_fill_has_an_answer(world):
+    curves = rw.compare(
+        world.model, (world.images, world.labels), {"t": world.truth}, imputer="constant", fractions=(1,), controls=()
+    ).curves()
+    # All images are black then: the model says class 0 to every one, right for a quarter.
+    assert (curves.loc[curves["fraction"] == 1, "accuracy"] == 0.25).all()
+
+
+def test_labels_beyond_the_models_classes_are_named(world):
+    labels = world.labels.clone()
+    labels[14] = 7
+    refused(
+        rw.errors.RangeError, "image 14 has label 7, the model knows classes 0 to 3", world, data=(world.images, labels)
+    )
+
+
+def test_images_must_be_pixels_in_0_to_1(world):
+    refused(rw.errors.RangeError, "divide by 255", world, data=((world.images * 255).byte(), world.labels))
+    refused(rw.errors.RangeError, "Normalized", world, data=(world.images * 3 - 1, world.labels))
+
+
+def test_a_model_that_is_no_classifier_is_told_so(world):
+    errors = rw.errors
+    refused(errors.ModelError, r"\(6, 1\)", world, model=lambda images: world.model(images)[:, :1])
+    refused(errors.ModelError, "NaN", world, model=lambda images: world.model(images) * float("nan"))
+    refused(errors.ModelError, "str", world, model=lambda images: "cat")
+    refused(errors.ModelError, "callable", world, model="resnet")
+
+
+def test_unknown_names_come_with_the_nearest_right_one(world):
+    refused(rw.errors.UnknownNameError, "did you mean 'linear'", world, imputer="linaer")
+    refused(rw.errors.UnknownNameError, "did you mean 'morf'", world, orders=("mofr",))
+    refused(rw.errors.UnknownNameError, "did you mean 'ig'", world, {"mine": "IGG"})
+    refused(rw.errors.InputError, "control 'rnd'", world, controls=("rnd",))
+    refused(rw.errors.InputError, "target", world, target="class")
+    refused(rw.errors.InputError, "reduce='mean'", world, {"mine": torch.zeros(16, 3, 12, 12)}, reduce="mean")
+
+
+def test_removed_and_impute_are_the_smallest_calls(world):
+    gone = rw.removal_mask(world.truth, 0.1)
+    assert gone.flatten(1).sum(dim=1).tolist() == [14] * 16  # floor(14.4 + .5)
+    assert torch.equal(rw.removal_mask(world.truth, 0.9, order="lerf"), ~gone)  # 130 of 144, the complement of 14
+    filled = rw.impute(rw.NoisyLinear(), world.images, gone)
+    assert torch.equal(filled[:, 0][~gone], world.images[:, 0][~gone])
+    with pytest.raises(rw.errors.RangeError):
+        rw.removal_mask(world.truth, 1.5)
+
+
+def test_arguments_of_the_wrong_kind_come_with_the_right_one(world):
+    refused(rw.errors.InputError, "methods is a list", world, ["ig"])
+    refused(rw.errors.InputError, r"orders='morf': give several, as in orders=\('morf',\)", world, orders="morf")
+    refused(rw.errors.InputError, "controls='random'", world, controls="random")
+    refused(rw.errors.InputError, "seeds=3", world, seeds=3)
+    refused(rw.errors.InputError, "device='cuda:77'", world, device="cuda:77")
+    refused(rw.errors.ShapeError, "mine returned a NoneType", world, {"mine": lambda model, batch, key: None})
+    with pytest.raises(rw.errors.InputError, match="cannot explain noisy inputs"):
+        rw.attributions.smoothgrad("ig", samples=2, sigma=0.1)
+    with pytest.raises(rw.errors.InputError, match="init="):
+        rw.attributions.Captum(captum.attr.LayerGradCam)
+
+
+def test_an_error_in_a_users_method_says_which_one(world):
+    def broken(model, batch, key):
+        raise KeyError("oops")
+
+    with pytest.raises(KeyError) as caught:
+        rw.compare(world.model, (world.images, world.labels), {"mine": broken}, **FAST)
+    assert "while computing the maps of 'mine'" in caught.value.__notes__[0]
+
+
+def test_pictures_are_of_the_fractions_that_were_evaluated(world, tmp_path):
+    comparison = rw.compare(
+        world.model, (world.images, world.labels), {"t": world.truth}, fractions=(0.2, 0.6), controls=()
+    )
+    page = comparison.report(tmp_path / "page.html").read_text()
+    assert "20% removed" in page
+    assert "60% removed" in page
+    assert len(repr(comparison)) < 100

@@ -1,0 +1,140 @@
+"""What changed between two runs, on studies whose numbers are known by hand."""
+
+import numpy as np
+import pytest
+from predictions import BAD, GOOD, endurance_study, study
+
+from roadworthy.core.errors import InputError
+from roadworthy.core.results import Predictions
+from roadworthy.statistics import changes, contests
+from roadworthy.statistics.scores import Block, blocks
+
+
+def rows(table, **wanted):
+    for column, value in wanted.items():
+        table = table[table[column] == value]
+    return table
+
+
+def with_ids(predictions, ids, labels=None):
+    return {
+        point: Predictions(np.asarray(ids), one.labels if labels is None else labels, one.predicted, one.probability)
+        for point, one in predictions.items()
+    }
+
+
+def test_a_run_compared_with_itself_has_not_changed():
+    one = endurance_study(a=(0.2, 0.6), b=(0.4, 0.5))
+    table = changes(one, one)
+    assert set(table["change"]) == {"none"}
+    assert (table[["difference", "low", "high"]] == 0).all(axis=None)
+    assert (table["rank_before"] == table["rank_after"]).all()
+    assert table["paired"].all()
+    assert len(table) == 2 * 3  # two methods; srg, morf, lerf
+
+
+def test_two_methods_that_change_places_change_scores_and_ranks():
+    before, after = study(x=GOOD, y=BAD), study(x=BAD, y=GOOD)
+    table = changes(before, after)
+    x = rows(table, method="x", score="morf").iloc[0]
+    # GOOD: accuracies 1, 1/4, 0, trapezoid (1/2 + 1/4 + 0)/2 = .375; BAD: 1, 1, 3/4: (1/2 + 1 + 3/8)/2 = .9375
+    assert (x["before"], x["after"]) == (pytest.approx(0.375), pytest.approx(0.9375))
+    assert x["difference"] == pytest.approx(0.5625)
+    assert (x["rank_before"], x["rank_after"]) == (1, 2)
+    srg = rows(table, method="y", score="srg").iloc[0]
+    # BAD LeRF has GOOD's MoRF numbers and the other way round, so srg goes from −.5625 to +.5625
+    assert srg["difference"] == pytest.approx(1.125)
+    assert (srg["rank_before"], srg["rank_after"]) == (2, 1)
+
+
+def test_better_and_worse_follow_the_direction_of_the_score():
+    before, after = endurance_study(a=(0.2, 0.2), b=(0.4, 0.4)), endurance_study(a=(0.6, 0.6), b=(0.4, 0.4))
+    table = rows(changes(before, after), method="a")
+    # Images survive longer in both orders: worse in MoRF, better in LeRF.
+    assert rows(table, score="morf")["change"].item() == "worse"
+    assert rows(table, score="lerf")["change"].item() == "better"
+    assert (table["difference"].abs() > 0.2)[table["score"] != "srg"].all()
+
+
+def test_the_paired_interval_is_that_of_a_duel_at_the_shared_level():
+    before, after = endurance_study(a=(0.2, 0.6), seed=0), endurance_study(a=(0.25, 0.6), seed=1)
+    row = rows(changes(before, after), method="a", score="morf").iloc[0]
+    values = {name: blocks(one)[0].scores["morf"]["a"] for name, one in (("after", after), ("before", before))}
+    duel = contests(Block("", "", {"lerf": values}), level=1 - 0.05 / 3)["lerf"].duels  # three rows share the error
+    assert row["paired"]
+    assert (row["low"], row["high"]) == (pytest.approx(duel.low.item()), pytest.approx(duel.high.item()))
+
+
+def test_the_order_of_the_images_does_not_matter():
+    before, after = endurance_study(a=(0.2, 0.6), seed=0), endurance_study(a=(0.4, 0.6), seed=1)
+    turned = {
+        point: Predictions(one.ids[::-1], one.labels[::-1], one.predicted[::-1], one.probability[::-1])
+        for point, one in after.items()
+    }
+    straight, other = changes(before, after), changes(before, turned)
+    assert other["paired"].all()
+    for column in ("low", "high"):
+        assert other[column].tolist() == pytest.approx(straight[column].tolist())
+
+
+@pytest.mark.parametrize("what", ["other ids", "other labels"])
+def test_runs_on_other_images_are_compared_unpaired_with_a_wider_interval(what):
+    # The runs are the same: image by image nothing differs, and only their agreement has a width.
+    before, after = endurance_study(a=(0.3, 0.6), seed=0), endurance_study(a=(0.3, 0.6), seed=0)
+    images = len(next(iter(before.values())))
+    other = (
+        with_ids(after, np.arange(images) + 7)
+        if what == "other ids"
+        else with_ids(after, np.arange(images), np.roll(next(iter(after.values())).labels, 1))
+    )
+    paired, unpaired = (rows(changes(before, one), score="lerf").iloc[0] for one in (after, other))
+    assert not unpaired["paired"]
+    assert unpaired["high"] - unpaired["low"] > paired["high"] - paired["low"]
+
+
+def test_the_unpaired_interval_joins_the_arms_of_both():
+    before = endurance_study(a=(0.3, 0.6), seed=0)
+    after = with_ids(endurance_study(a=(0.5, 0.6), seed=1), np.arange(400) + 1000)
+    row = rows(changes(before, after, level=0.85), score="morf").iloc[0]
+    values = [blocks(one)[0].scores["morf"]["a"] for one in (before, after)]
+    # Three rows share the error: 95 % each. Student's t at 399 degrees of freedom is 1.966.
+    half = 1.966 * np.sqrt(sum(one.var(ddof=1) / 400 for one in values))
+    assert row["difference"] - row["low"] == pytest.approx(half, rel=1e-3)
+    assert row["high"] - row["difference"] == pytest.approx(half, rel=1e-3)
+
+
+def test_runs_that_do_not_differ_are_seldom_called_changed():
+    called = 0
+    for seed in range(60):
+        before = endurance_study(images=100, seed=2 * seed, a=(0.3, 0.6), b=(0.4, 0.6))
+        after = endurance_study(images=100, seed=2 * seed + 1, a=(0.3, 0.6), b=(0.4, 0.6))
+        called += changes(before, after)["change"].isin(["better", "worse"]).any()
+    # At most 5 % of studies may have any row called: 3 of 60 are expected; 9 or more have probability .004.
+    assert called <= 8
+
+
+def test_what_is_in_one_run_only_is_named_and_moves_no_rank():
+    before = endurance_study(a=(0.2, 0.6), b=(0.4, 0.5))
+    after = endurance_study(a=(0.2, 0.6), b=(0.4, 0.5), best=(0.05, 0.7))
+    table = changes(before, after)
+    only = rows(table, change="only after")
+    assert only[["method", "score"]].to_numpy().tolist() == [["best", "morf"], ["best", "lerf"]]
+    both = table[table["rank_before"].notna()]
+    assert set(both["method"]) == {"a", "b"}
+    assert (both["rank_before"] == both["rank_after"]).all()
+    assert set(changes(after, before)["change"]) >= {"only before"}
+
+
+def test_scores_are_taken_at_the_fractions_that_both_have():
+    whole = endurance_study(a=(0.2, 0.6))
+    short = {point: one for point, one in whole.items() if point.fraction != 0.75}
+    table = changes(whole, short)
+    assert (table["difference"] == 0).all()
+
+
+def test_nothing_in_common_is_an_error_that_names_both():
+    with pytest.raises(InputError, match=r"nothing in common: one has x .*the other y"):
+        changes(study(x=GOOD), study(y=GOOD))
+    ends = {point: one for point, one in study(x=GOOD).items() if point.fraction != 0}
+    with pytest.raises(InputError, match="a score needs 0"):
+        changes(study(x=GOOD), ends)
