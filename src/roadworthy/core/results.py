@@ -25,6 +25,9 @@ class Predictions:
     def correct(self) -> NDArray[np.bool_]:
         return np.equal(self.predicted, self.labels)
 
+    def take(self, rows: Sequence[int]) -> "Predictions":
+        return Predictions(self.ids[rows], self.labels[rows], self.predicted[rows], self.probability[rows])
+
     @staticmethod
     def join(predictions: "Sequence[Predictions]") -> "Predictions":
         def joined(name: str) -> NDArray[Any]:

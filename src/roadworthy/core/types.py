@@ -91,16 +91,11 @@ class Imputer(Protocol):
         """Fill what is removed; kept pixels stay bit-equal, the input stays untouched."""
 
 
-@dataclass(frozen=True)
-class Removal:
-    order: Order
-    imputer: Imputer
-
-
 class Evaluator(Protocol):
-    """ROAD and ROAR differ only in who evaluators."""
+    """Predicts on imputed images. ROAD and ROAR differ only in the evaluator."""
 
-    def model_for(self, removal: Removal, fraction: float, key: Key) -> Model: ...
+    def __call__(self, images: Images, removed: Removed) -> Tensor:
+        """Probabilities `(n, classes)` on the CPU; `removed` is for models that can drop inputs."""
 
 
 @runtime_checkable

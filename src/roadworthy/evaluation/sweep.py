@@ -1,14 +1,18 @@
-"""The trial: explain a batch, remove as each map says, fill, and let a evaluator decide, image by image."""
+"""Remove, impute, predict: the one loop that measures the points of curves.
+
+images ─attribution► maps ─order► ranks ─fraction► removed ─imputer► imputed images ─evaluator► Predictions
+"""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from roadworthy.attributions.maps import Reduce, as_maps
+from roadworthy.attributions.maps import ChannelReduction, as_maps
 from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.results import Predictions
@@ -17,83 +21,113 @@ from roadworthy.core.types import (
     Batch,
     Derived,
     Evaluator,
-    Ids,
     Images,
     Imputer,
     Labels,
     Maps,
+    Model,
+    Order,
     Ranks,
-    Removal,
+    Removed,
 )
-from roadworthy.models.normalized import Normalized
-from roadworthy.models.prediction import predict
+from roadworthy.evaluation.orders import rank
 
-FILLED_AT_ONCE = 32 << 20
-"""Bytes of images that are filled in one call."""
-
-
-@final
-@dataclass(frozen=True)
-class NoRetrain:
-    """No retraining (ROAD): the given model evaluators every point."""
-
-    model: Normalized
-
-    def model_for(self, removal: Removal, fraction: float, key: Key) -> Normalized:
-        return self.model
+IMPUTED_AT_ONCE = 32 << 20
+"""Bytes of images that are imputed in one call."""
 
 
 def explain(
-    methods: Mapping[str, Attribution], model: Normalized, batch: Batch, key: Key, reduce: Reduce = "sum"
+    methods: Mapping[str, Attribution],
+    model: Model,
+    batch: Batch,
+    key: Key,
+    channel_reduction: ChannelReduction = "sum",
 ) -> dict[str, Maps]:
-    """The checked maps of every method for the classes `batch.labels`; what methods share is computed once."""
-    there = batch.to(model.device)
-    done: dict[Any, Any] = {}
+    """The checked maps of every method for the classes `batch.labels`. Sources that methods share are computed once."""
+    device_batch = batch.to(model.device)
+    cache: dict[Any, Any] = {}
 
     def computed(part: Any) -> Any:
         name = part if isinstance(part, Hashable) else id(part)
-        if name not in done:
+        if name not in cache:
             derived = isinstance(part, Derived)
-            done[name] = part.finish(computed(part.source), there) if derived else part(model, there, key)
-        return done[name]
+            cache[name] = (
+                part.finish(computed(part.source), device_batch) if derived else part(model, device_batch, key)
+            )
+        return cache[name]
 
     maps = {}
-    for name, part in methods.items():
+    for name, method in methods.items():
         try:
-            maps[name] = as_maps(name, computed(part), batch.ids, batch.images, reduce)
+            maps[name] = as_maps(name, computed(method), batch.ids, batch.images, channel_reduction)
         except Exception as error:
             error.add_note(f"while computing the maps of {name!r}, called as method(model, batch, key)")
             raise
     return maps
 
 
-def evaluator_batch(
-    evaluator: Evaluator,
-    removal: Removal,
-    ranks: Ranks,
+def source_of(method: Attribution) -> Any:
+    """What a derived method is computed from in the end; methods with equal sources are cheaper together."""
+    while (source := getattr(method, "source", None)) is not None:
+        method = source
+    return method
+
+
+def imputed(
+    imputer: Imputer, batch: Batch, ranks: Ranks, fractions: Sequence[float], key: Key
+) -> Iterator[tuple[Removed, Images]]:
+    """The mask and the imputed images at each fraction. Several fractions go together: imputers like many images."""
+    together = max(1, IMPUTED_AT_ONCE // max(1, batch.images.nbytes))
+    for start in range(0, len(fractions), together):
+        chunk = fractions[start : start + together]
+        masks = [removed_at(ranks, fraction) for fraction in chunk]
+        rows = torch.arange(len(batch)).repeat(len(chunk))
+        images = torch.split(imputer(batch[rows], torch.cat(masks), key), len(batch))
+        yield from zip(masks, images, strict=True)
+
+
+class Curve(NamedTuple):
+    """What the points of one curve share, apart from the maps."""
+
+    order: str
+    imputer: str
+    evaluator: str
+    seed: int
+
+
+def sweep(
+    curves: Mapping[Curve, Sequence[float]],
+    orders: Mapping[str, Order],
+    imputers: Mapping[str, Imputer],
+    evaluators: Mapping[Curve, Evaluator],
+    maps: Maps,
     batch: Batch,
     targets: Labels,
-    fractions: Sequence[float],
-    key: Key,
-    device: torch.device,
-) -> Iterator[Predictions]:
-    """One Predictions per fraction, of images that were ranked once for all of them, as `removal.order` says."""
-    for fraction, images in zip(fractions, fill(removal.imputer, batch, ranks, fractions, key), strict=True):
-        probabilities = predict(evaluator.model_for(removal, fraction, key), images, device)
-        yield prediction(batch, targets, probabilities)
+    batch_size: int,
+) -> Iterator[tuple[Curve, float, Predictions]]:
+    """Predictions of one method at the fractions of each curve, on images with known labels.
+
+    Images are ranked once per seed: an order and its reverse share the sort, all imputers and fractions the ranks.
+    """
+    pieces: dict[tuple[Curve, float], list[Predictions]] = {
+        (curve, fraction): [] for curve, fractions in curves.items() for fraction in fractions
+    }
+    for rows, piece in batch.split(batch_size):
+        for seed, same_seed in groupby(sorted(curves, key=lambda curve: curve.seed), key=lambda curve: curve.seed):
+            key, group = Key(seed), list(same_seed)
+            used = {curve.order: orders[curve.order] for curve in group}
+            ranks = rank(used, maps[rows], piece.ids, key)
+            for curve in group:
+                fractions = curves[curve]
+                images = imputed(imputers[curve.imputer], piece, ranks[curve.order], fractions, key)
+                for fraction, (removed, filled) in zip(fractions, images, strict=True):
+                    probabilities = evaluators[curve](filled, removed)
+                    pieces[curve, fraction].append(predictions(piece, targets[rows], probabilities))
+    for (curve, fraction), parts in pieces.items():
+        yield curve, fraction, Predictions.join(parts)
 
 
-def fill(imputer: Imputer, batch: Batch, ranks: Ranks, fractions: Sequence[float], key: Key) -> Iterator[Images]:
-    """The filled images at each fraction; several fractions at once, as imputers are faster on many images."""
-    together = max(1, FILLED_AT_ONCE // max(1, batch.images.nbytes))
-    for start in range(0, len(fractions), together):
-        some = fractions[start : start + together]
-        removed = torch.cat([removed_at(ranks, fraction) for fraction in some])
-        rows = torch.arange(len(batch)).repeat(len(some))
-        yield from torch.split(imputer(batch[rows], removed, key), len(batch))
-
-
-def prediction(batch: Batch, targets: Labels, probabilities: Tensor) -> Predictions:
+def predictions(batch: Batch, targets: Labels, probabilities: Tensor) -> Predictions:
     return Predictions(
         ids=_numpy(batch.ids),
         labels=_numpy(batch.labels),
@@ -102,5 +136,17 @@ def prediction(batch: Batch, targets: Labels, probabilities: Tensor) -> Predicti
     )
 
 
-def _numpy(ids: Ids) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return ids.cpu().numpy().astype(np.int64)
+def _numpy(integers: Tensor) -> NDArray[np.int64]:
+    return integers.cpu().numpy().astype(np.int64)
+
+
+def tied(maps: Maps) -> NDArray[np.float64]:
+    """`(n, 2)`: the fraction of pixels whose value another pixel of the image has too, and 1 where all are equal.
+
+    >>> tied(torch.tensor([[[1.0, 2.0], [3.0, 1.0]], [[5.0, 5.0], [5.0, 5.0]]])).tolist()
+    [[0.5, 0.0], [1.0, 1.0]]
+    """
+    ordered = maps.flatten(1).sort(dim=1).values
+    same = torch.nn.functional.pad(ordered[:, 1:] == ordered[:, :-1], (1, 1))  # as the previous value
+    fraction = (same[:, 1:] | same[:, :-1]).double().mean(dim=1)
+    return torch.stack([fraction, (ordered[:, 0] == ordered[:, -1]).double()], dim=1).numpy()

@@ -1,19 +1,22 @@
-"""The leakage audit as items of work: what is measured, by whom, and as what it is recorded.
+"""The leakage audit as items: what is measured, and the tables that follow.
 
-masks: a classifier of one method's masks at one share · predictor: one per imputer, trained on random masks ·
-recovery: a predictor on the masks of one method · geometry: γ of one method's masks. A further measure is an entry of
-`MEASURES` and of `audit_items`.
+masks: a classifier of one method's masks at one fraction · predictor: a detector of imputed pixels, one per imputer ·
+detection: that detector on the masks of one method · geometry: γ of one method's masks.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from roadworthy import statistics
+from roadworthy.audit.debiasing import linear_leads
 from roadworthy.audit.geometry import Geometry, Refill, geometry_of
 from roadworthy.audit.mask_detection import (
     LEARNED,
@@ -26,50 +29,56 @@ from roadworthy.audit.mask_detection import (
     train_predictor,
 )
 from roadworthy.audit.mask_information import FOLDS, READERS, read_masks
-from roadworthy.audit.tables import Hole, most_relevant_share
+from roadworthy.audit.tables import Hole, audit_tables, most_relevant_share
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import MASKS, checked_fractions, random_removal, removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.results import Predictions, Recovered
-from roadworthy.core.types import UNLABELED, Batch, Dataset, Ids, Imputer, Labels, Maps
+from roadworthy.core.types import Batch, Dataset, Ids, Labels, Maps
 from roadworthy.datasets.subsets import picked
-from roadworthy.evaluation.orders import most_relevant_first
-from roadworthy.experiments.build import Context, imputer_for
-from roadworthy.experiments.items import Fingerprints, Item, imputer_spec, map_items
-from roadworthy.experiments.plans.plan import Plan
-from roadworthy.experiments.registry import part
-from roadworthy.experiments.stores.run_directory import prediction_arrays
-from roadworthy.models.prediction import evaluating, labeled, predict
+from roadworthy.evaluation.orders import most_relevant_first, rank
+from roadworthy.experiments.design import Copy, Design, as_predictions, prediction_arrays
+from roadworthy.experiments.items import Arrays, Block, Item
+from roadworthy.experiments.stores import Store
+from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind
 
-Arrays = Mapping[str, NDArray[Any]]
 FRACTIONS = (0.1, 0.5, 0.9)
+QUESTIONS: Mapping[str, tuple[str, ...]] = {
+    "masks": ("masks",),
+    "detection": ("predictor", "detection"),
+    "geometry": ("geometry",),
+}
+"""What an audit can ask, and the measures that answer it."""
 
 
-def usual_fractions(evaluated: Sequence[float]) -> tuple[float, ...]:
-    """10, 50 and 90 % where these were evaluated; else the least, the middle and the largest share that were.
+def default_fractions(evaluated: Sequence[float]) -> tuple[float, ...]:
+    """10, 50 and 90 % where these were evaluated; else the smallest, the middle and the largest that were.
 
-    >>> usual_fractions((0, 0.1, 0.3, 0.5, 0.9)), usual_fractions((0, 0.2, 0.5, 0.8)), usual_fractions((0, 0.4))
+    >>> default_fractions((0, 0.1, 0.3, 0.5, 0.9)), default_fractions((0, 0.2, 0.5, 0.8)), default_fractions((0, 0.4))
     ((0.1, 0.5, 0.9), (0.2, 0.5, 0.8), (0.4,))
     """
-    there = [fraction for fraction in evaluated if 0 < fraction < 1]
-    if not there or set(FRACTIONS) <= set(there):
+    inner = [fraction for fraction in evaluated if 0 < fraction < 1]
+    if not inner or set(FRACTIONS) <= set(inner):
         return FRACTIONS
-    return tuple(dict.fromkeys((there[0], there[len(there) // 2], there[-1])))
+    return tuple(dict.fromkeys((inner[0], inner[len(inner) // 2], inner[-1])))
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Shares of removed pixels to look at, and who reads masks: "small" or the paper's "resnet18"."""
+class AuditSettings:
+    """Fractions of removed pixels to look at, and the classifier of masks: "small" or the paper's "resnet18"."""
 
     fractions: tuple[float, ...] = FRACTIONS
-    reader: str = "small"
+    classifier: str = "small"
+    questions: tuple[str, ...] = tuple(QUESTIONS)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fractions", checked_fractions(self.fractions))
         if {0.0, 1.0} & set(self.fractions):
-            raise RangeError("fractions 0 and 1: masks of nothing or of everything are all equal; give shares between")
-        if self.reader not in READERS:
-            raise InputError(f"reader={self.reader!r}: masks are read by one of {', '.join(READERS)}")
+            raise RangeError("fractions 0 and 1: masks of nothing or of everything are all equal; give values between")
+        if self.classifier not in READERS:
+            raise InputError(f"classifier={self.classifier!r}: choose one of {', '.join(READERS)}")
+        if unknown := [name for name in self.questions if name not in QUESTIONS]:
+            raise InputError(f"question {unknown[0]!r}: choose from {', '.join(QUESTIONS)}")
 
 
 class Measure(NamedTuple):
@@ -78,173 +87,244 @@ class Measure(NamedTuple):
     name: str
     method: str = ""
     imputer: str = ""
-    share: float = 0.0
+    fraction: float = 0.0
     """removed most relevant first"""
 
 
 @dataclass(frozen=True, eq=False)
-class AuditTask:
-    """One item of the audit, with the method's maps and the imputer's predictor where it needs them."""
+class AuditDesign:
+    """The audit of an experiment on the images that it evaluated."""
 
-    plan: Plan
-    settings: Settings
-    item: Item
-    measure: Measure
-    maps: NDArray[np.float32] | None = None
-    weights: Arrays | None = None
-    painter: Arrays | None = None
-    """the weights of an imputer that was trained here"""
+    design: Design
+    blocks: tuple[Block, ...]
+    copies: Mapping[str, Copy]
+    settings: AuditSettings
+    _items: dict[Measure, Item] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def methods(self) -> dict[str, Copy | None]:
+        """All methods with maps of their own: inverted copies have those of their method."""
+        blurred = {name: copy for name, copy in self.copies.items() if copy.how == "blurred"}
+        return {**dict.fromkeys(self.design.base_methods), **blurred}
+
+    @property
+    def orders(self) -> list[str]:
+        return list(dict.fromkeys(setting.order for setting in self.design.settings))
+
+    @property
+    def imputers(self) -> list[str]:
+        return list(dict.fromkeys(setting.imputer for setting in self.design.settings))
+
+    def measures(self) -> list[Measure]:
+        names = {name for question in self.settings.questions for name in QUESTIONS[question]}
+        found: dict[Measure, None] = {}
+        for method in self.methods:
+            for order, fraction in product(self.orders, self.settings.fractions):
+                found[Measure("masks", method, fraction=most_relevant_share(order, fraction))] = None
+            found[Measure("geometry", method)] = None
+        for imputer in self.imputers:
+            found[Measure("predictor", imputer=imputer)] = None
+            found |= dict.fromkeys(Measure("detection", method, imputer) for method in self.methods)
+        return [measure for measure in found if measure.name in names]
+
+    def items(self) -> dict[Measure, Item]:
+        return {measure: self.item(measure) for measure in self.measures()}
+
+    def item(self, measure: Measure) -> Item:
+        if measure not in self._items:
+            self._items[measure] = self._item(measure)
+        return self._items[measure]
+
+    def _item(self, measure: Measure) -> Item:
+        design, settings = self.design, self.settings
+        classifier = READERS[settings.classifier]
+        fractions = {"fractions": list(settings.fractions)}
+        orders = {"orders": {name: design.orders[name] for name in self.orders}}
+        detector = {"width": WIDTH, "learned": LEARNED, "tested": TESTED, "recipe": asdict(RECIPE), **fractions}
+        spec = {
+            "masks": {
+                "fraction": measure.fraction,
+                "classifier": settings.classifier,
+                "side": classifier.side,
+                "recipe": asdict(classifier.recipe),
+                "folds": FOLDS,
+            },
+            "geometry": {**orders, **fractions},
+            "predictor": {"imputer": design.imputers.get(measure.imputer), **detector},
+            "detection": {"imputer": design.imputers.get(measure.imputer), **orders, **detector},
+        }[measure.name]
+        needs = [design.baseline(block) for block in self.blocks]
+        if measure.method:
+            copy = self.methods[measure.method]
+            needs += [design.map_item(measure.method, block, copy) for block in self.blocks]
+        if measure.imputer:
+            needs += design.imputer_item(measure.imputer)
+        if measure.name == "detection":
+            needs.append(self.item(Measure("predictor", imputer=measure.imputer)))
+        label = {**measure._asdict(), "orders": self.orders, **fractions, "classifier": settings.classifier}
+        spec = {"measure": measure.name, "seed": design.seeds[0], "threads": design.threads, **spec}
+        return Item("audit", spec, label, tuple(needs))
 
 
-def audit_items(plan: Plan, prints: Fingerprints, settings: Settings) -> dict[Measure, Item]:
-    """Every item of the audit, told by all that its answer depends on."""
-    maps, seed = map_items(plan, prints), {"seed": plan.seeds[0], "threads": plan.threads}
-    reader = READERS[settings.reader]
-    reading = {"reader": settings.reader, "side": reader.side, "recipe": asdict(reader.recipe), "folds": FOLDS}
-    looking = {
-        "predictor": {"width": WIDTH, "learned": LEARNED, "tested": TESTED, "recipe": asdict(RECIPE)},
-        "fractions": list(settings.fractions),
-    }
-    found: dict[Measure, dict[str, Any]] = {}
-    for method in plan.maps:
-        for order, fraction in product(plan.orders, settings.fractions):
-            share = most_relevant_share(order, fraction)
-            found[Measure("masks", method, share=share)] = {"map": maps[method].spec, "share": share, **reading}
-        shape = {"map": maps[method].spec, "orders": list(plan.orders), "fractions": list(settings.fractions)}
-        found[Measure("geometry", method)] = shape
-    data = next(iter(maps.values())).spec["dataset"]
-    for imputer in plan.imputers:
-        spec = imputer_spec(plan, prints, imputer)
-        found[Measure("predictor", imputer=imputer)] = {"dataset": data, "imputer": spec, **looking}
-        for method in plan.maps:
-            shown = {"map": maps[method].spec, "orders": list(plan.orders), "imputer": spec, **looking}
-            found[Measure("recovery", method, imputer)] = shown
-    return {
-        measure: Item("audit", {"measure": measure.name, **spec, **seed}, measure._asdict())
-        for measure, spec in found.items()
-    }
+# ── measuring ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def measured(task: AuditTask, context: Context) -> Arrays:
-    return MEASURES[task.measure.name](task, context)
+class Subject(NamedTuple):
+    """The images that were evaluated, in the order of their rows, with known labels."""
+
+    data: Dataset
+    ids: Ids
+    labels: Labels
+    key: Key
 
 
-def _masks(task: AuditTask, context: Context) -> Arrays:
-    ids, labels = known_labels(context)
-    key = Key(task.plan.seeds[0])
-    return prediction_arrays(read_share(_maps(task), task.measure.share, labels, ids, key, task.settings))
+def measure(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint: Path | None) -> Computed:
+    for item in items:
+        yield item, MEASURES[item.spec["measure"]](worker, item, inputs)
 
 
-def read_share(maps: Maps, share: float, labels: Labels, ids: Ids, key: Key, settings: Settings) -> Predictions:
-    """What the reader says of the masks of a method, this share removed, most relevant first."""
-    removed = removed_at(most_relevant_first(maps, ids, key), share)
-    return read_masks(removed, labels, ids, key.fold("masks"), READERS[settings.reader])
+def _subject(worker: Worker, item: Item, inputs: Inputs) -> Subject:
+    baselines = of_kind(item, "baseline")
+    rows = [row for need in baselines for row in block_of(need).rows]
+    order = np.argsort(rows)
+    known = Predictions.join([as_predictions(inputs[need.id]) for need in baselines]).take(order.tolist())
+    data = picked(worker.experiment.data, sorted(rows))
+    return Subject(data, torch.from_numpy(known.ids), torch.from_numpy(known.labels), Key(item.spec["seed"]))
 
 
-def _predictor(task: AuditTask, context: Context) -> Arrays:
-    key, imputer = Key(task.plan.seeds[0]), imputer_for(context, task.measure.imputer, task.painter)
-    learned, tested, _ = apart(context.data, key)
-    network = train_predictor(imputer, learned, key.fold("predictor"))
-    found = dict(recovered_patterns(network, task.measure.imputer, imputer, tested, task.settings.fractions, key))
+def _maps(item: Item, inputs: Inputs) -> Maps:
+    needs = of_kind(item, "maps")
+    rows = [row for need in needs for row in block_of(need).rows]
+    return torch.from_numpy(np.concatenate([inputs[need.id]["maps"] for need in needs])[np.argsort(rows)])
+
+
+def _masks(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    subject = _subject(worker, item, inputs)
+    ranks = most_relevant_first(_maps(item, inputs), subject.ids, subject.key)
+    removed = removed_at(ranks, item.label["fraction"])
+    classifier = READERS[item.label["classifier"]]
+    return prediction_arrays(read_masks(removed, subject.labels, subject.ids, subject.key.fold("masks"), classifier))
+
+
+def _predictor(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
+    learned, tested, _ = _apart(subject)
+    network = train_predictor(imputer, learned, subject.key.fold("predictor"))
+    found = {}
+    for setting in _random_masks(item.label["imputer"], item.label["fractions"]):
+        removed = random_removal(tested, setting.masks, setting.fraction, subject.key.fold("predictor", "test"))
+        found[setting] = recover(network, imputer, tested, removed, subject.key)
     weights = {f"weights.{name}": tensor.numpy() for name, tensor in network.state_dict().items()}
-    return {**weights, **recovered_arrays(found)}
+    return {**weights, **_detection_arrays(found)}
 
 
-def _recovery(task: AuditTask, context: Context) -> Arrays:
-    key, imputer = Key(task.plan.seeds[0]), imputer_for(context, task.measure.imputer, task.painter)
-    _, tested, rows = apart(context.data, key)
+def _detection(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
+    _, tested, rows = _apart(subject)
     network = predictor(tested.images.shape[1])
-    weights = {name: array for name, array in (task.weights or {}).items() if name.startswith("weights.")}
+    arrays = inputs[of_kind(item, "audit")[0].id]
     network.load_state_dict(
-        {name.removeprefix("weights."): torch.from_numpy(np.array(array)) for name, array in weights.items()}
-    )
-    holes = method_holes(task.measure.imputer, task.measure.method, task.plan.orders, task.settings.fractions)
-    ranks = {order: part("orders", order).make()(_maps(task)[rows], tested.ids, key) for order in task.plan.orders}
-    return recovered_arrays(
         {
-            hole: recover(network.eval(), imputer, tested, removed_at(ranks[hole.order], hole.fraction), key)
-            for hole in holes
+            name.removeprefix("weights."): torch.from_numpy(np.array(array))
+            for name, array in arrays.items()
+            if name.startswith("weights.")
         }
     )
+    ranks = rank(_orders(worker, item), _maps(item, inputs)[rows], tested.ids, subject.key)
+    found = {}
+    for setting in _method_masks(item.label):
+        removed = removed_at(ranks[setting.order], setting.fraction)
+        found[setting] = recover(network.eval(), imputer, tested, removed, subject.key)
+    return _detection_arrays(found)
 
 
-def _geometry(task: AuditTask, context: Context) -> Arrays:
-    _, labels = known_labels(context)
-    orders = {name: part("orders", name).make() for name in task.plan.orders}
-    maps = {task.measure.method: lambda: _maps(task)}
-    found = geometry_of(context.data, labels, maps, orders, task.settings.fractions, Key(task.plan.seeds[0]))
+def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    subject, method = _subject(worker, item, inputs), item.label["method"]
+    maps = {method: lambda: _maps(item, inputs)}
+    found = geometry_of(
+        subject.data, subject.labels, maps, _orders(worker, item), item.label["fractions"], subject.key
+    )
     sums = {
-        f"{field} {one.order} {one.fraction}": getattr(one, field)
-        for one in found.refills
-        for field in ("missed", "spread")
+        f"{name} {refill.order} {refill.fraction}": getattr(refill, name)
+        for refill in found.refills
+        for name in ("missed", "spread")
     }
-    return {"blur": found.blur[task.measure.method], **sums}
+    return {"blur": found.blur[method], **sums}
 
 
-def geometry_from(arrays: Arrays, method: str, orders: Sequence[str], fractions: Sequence[float]) -> Geometry:
-    refills = [
-        Refill(method, order, fraction, *(arrays[f"{field} {order} {fraction}"] for field in ("missed", "spread")))
-        for order, fraction in product(orders, fractions)
-    ]
-    return Geometry(tuple(refills), {method: arrays["blur"]})
-
-
-MEASURES: Mapping[str, Callable[[AuditTask, Context], Arrays]] = {
+MEASURES: Mapping[str, Callable[[Worker, Item, Inputs], Arrays]] = {
     "masks": _masks,
     "predictor": _predictor,
-    "recovery": _recovery,
+    "detection": _detection,
     "geometry": _geometry,
 }
 
 
-def apart(data: Dataset, key: Key) -> tuple[Batch, Batch, list[int]]:
+def _orders(worker: Worker, item: Item) -> dict[str, Any]:
+    return {name: worker.experiment.orders[name] for name in item.label["orders"]}
+
+
+def _apart(subject: Subject) -> tuple[Batch, Batch, list[int]]:
     """Images to learn from, other images to test on, and the rows of these; the same for all imputers and methods."""
-    height, width = next(data.batches(1)).images.shape[-2:]
-    learned, tested = rows_apart(len(data), (height, width), key.fold("predictor"))
-    first, second = (next(picked(data, rows).batches(len(rows))) for rows in (learned, tested))
+    height, width = next(subject.data.batches(1)).images.shape[-2:]
+    learned, tested = rows_apart(len(subject.data), (height, width), subject.key.fold("predictor"))
+    first, second = (next(picked(subject.data, rows).batches(len(rows))) for rows in (learned, tested))
     return first, second, tested
 
 
-def recovered_patterns(
-    network: torch.nn.Module, name: str, imputer: Imputer, tested: Batch, fractions: Sequence[float], key: Key
-) -> Iterator[tuple[Hole, Recovered]]:
-    for hole in pattern_holes(name, fractions):
-        removed = random_removal(tested, hole.masks, hole.fraction, key.fold("predictor", "test"))
-        yield hole, recover(network, imputer, tested, removed, key)
-
-
-def pattern_holes(imputer: str, fractions: Sequence[float]) -> list[Hole]:
+def _random_masks(imputer: str, fractions: Sequence[float]) -> list[Hole]:
     return [Hole(imputer, pattern, "", fraction) for pattern, fraction in product(MASKS, fractions)]
 
 
-def method_holes(imputer: str, method: str, orders: Sequence[str], fractions: Sequence[float]) -> list[Hole]:
-    return [Hole(imputer, method, order, fraction) for order, fraction in product(orders, fractions)]
+def _method_masks(label: Mapping[str, Any]) -> list[Hole]:
+    pairs = product(label["orders"], label["fractions"])
+    return [Hole(label["imputer"], label["method"], order, fraction) for order, fraction in pairs]
 
 
-def known_labels(context: Context) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and classes of all images; without a label the model's prediction stands in."""
-    labels = []
-    with evaluating(context.model) as device:
-        for batch in context.data.batches(256):
-            unknown = bool((batch.labels == UNLABELED).any())
-            known = labeled(batch, predict(context.model, batch.images, device)) if unknown else batch
-            labels.append(known.labels)
-    return context.data.ids, torch.cat(labels)
+def _detection_arrays(found: Mapping[Hole, Recovered]) -> dict[str, NDArray[Any]]:
+    return {_name(setting, name): array for setting, row in found.items() for name, array in row._asdict().items()}
 
 
-def recovered_arrays(found: Mapping[Hole, Recovered]) -> dict[str, NDArray[Any]]:
-    return {_name(hole, field): array for hole, one in found.items() for field, array in one._asdict().items()}
+def _name(setting: Hole, field_name: str) -> str:
+    return f"{field_name} {setting.order or setting.masks} {setting.fraction}"
 
 
-def recovered_from(arrays: Arrays, holes: Sequence[Hole]) -> dict[Hole, Recovered]:
-    return {hole: Recovered(*(arrays[_name(hole, field)] for field in Recovered._fields)) for hole in holes}
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _name(hole: Hole, field: str) -> str:
-    return f"{field} {hole.masks if not hole.order else hole.order} {hole.fraction}"
+def tables_of(items: Iterable[Item], store: Store, curves: pd.DataFrame | None, chance: float) -> dict[str, pd.DataFrame]:
+    """masks, detection, geometry, leads and conclusions, from the items that are stored."""
+    read: dict[tuple[str, float], Predictions] = {}
+    detected: dict[Hole, Recovered] = {}
+    shapes: list[Geometry] = []
+    orders: dict[str, None] = {}
+    fractions: dict[float, None] = {}
+    for item in items:
+        arrays, label, kind = store.read(item), item.label, item.spec["measure"]
+        orders |= dict.fromkeys(label["orders"])
+        fractions |= dict.fromkeys(label["fractions"])
+        if kind == "masks":
+            read[label["method"], label["fraction"]] = as_predictions(arrays)
+        elif kind == "predictor":
+            detected |= dict(_detections(arrays, _random_masks(label["imputer"], label["fractions"])))
+        elif kind == "detection":
+            detected |= dict(_detections(arrays, _method_masks(label)))
+        else:
+            shapes.append(_geometry_from(arrays, label))
+    tables = audit_tables(read, detected, shapes, list(orders), list(fractions))
+    if curves is not None and len(tables["geometry"]):
+        tables["leads"] = linear_leads(curves, tables["geometry"], chance)
+    return tables
 
 
-def _maps(task: AuditTask) -> torch.Tensor:
-    if task.maps is None:
-        raise InputError(f"{task.measure.name}: the maps of {task.measure.method!r} are needed")
-    return torch.from_numpy(task.maps)
+def _detections(arrays: Arrays, settings: Iterable[Hole]) -> Iterator[tuple[Hole, Recovered]]:
+    for setting in settings:
+        yield setting, Recovered(*(arrays[_name(setting, name)] for name in Recovered._fields))
+
+
+def _geometry_from(arrays: Arrays, label: Mapping[str, Any]) -> Geometry:
+    refills = [
+        Refill(label["method"], order, fraction, *(arrays[f"{name} {order} {fraction}"] for name in ("missed", "spread")))
+        for order, fraction in product(label["orders"], label["fractions"])
+    ]
+    return Geometry(tuple(refills), {label["method"]: arrays["blur"]})

@@ -1,92 +1,242 @@
-"""From a plan to its parts: data, model, methods, imputers, built once per process."""
+"""From a plan to its experiment (live objects) and its design (JSON, with fingerprints in place of paths)."""
 
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy
 
-from roadworthy.attributions import Blurred
-from roadworthy.core.errors import PlanError, RoadworthyError
+from roadworthy.core.errors import PlanError, RoadworthyError, StoreError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Attribution, Dataset, Imputer
 from roadworthy.datasets import first
 from roadworthy.datasets.subsets import picked
-from roadworthy.experiments.items import Fingerprints, fingerprint_data, fingerprint_model
-from roadworthy.experiments.plans.plan import LOCATIONS, SIZES, Plan, Spec
-from roadworthy.experiments.registry import REGISTRY, part
-from roadworthy.imputers import Gain
+from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
+from roadworthy.evaluation.experiment import Experiment, Setting
+from roadworthy.experiments.design import Design, EarlyStopping
+from roadworthy.experiments.items import (
+    Block,
+    Spec,
+    combined,
+    default_block_size,
+    fingerprint_blocks,
+    fingerprint_model,
+    growing_rows,
+    sequential_rows,
+)
+from roadworthy.experiments.plans import Plan
+from roadworthy.experiments.plans.plan import LOCATIONS, SIZES
+from roadworthy.experiments.registry import REGISTRY, lookup
+from roadworthy.experiments.worker import Worker
 from roadworthy.models import load
 from roadworthy.models.loading import named
 from roadworthy.models.normalized import Normalized
 from roadworthy.models.prediction import fastest_device
+from roadworthy.training.gain import GainRecipe
 from roadworthy.training.loop import Loss
 from roadworthy.training.trainer import Augment, Trainer, readable
 
-Arrays = Mapping[str, NDArray[Any]]
+# ── fingerprints and design ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Context(NamedTuple):
-    """The parts of a plan, built; imputers that are yet to be trained are not among them."""
+class Fingerprints(NamedTuple):
+    """What a plan's files hold, and how its images are cut into blocks: all that ids need besides the plan."""
 
-    data: Dataset
-    model: Normalized
-    methods: dict[str, Attribution]
-    imputers: dict[str, Imputer]
-    train: Dataset | None = None
+    model: str
+    block_size: int
+    images: int
+    data: tuple[str, ...]
+    """per block"""
+    train_images: int = 0
+    train: tuple[str, ...] = ()
+    files: Mapping[str, str] = {}
+    """of weights, maps and functions, by the key of the plan that names them"""
 
-
-def built(plan: Plan) -> Context:
-    """The parts of a plan; one plan is kept, because a worker does many tasks of the same."""
-    return _built(_Hashable(plan))
-
-
-class _Hashable:
-    """A plan by its content."""
-
-    def __init__(self, plan: Plan):
-        self.plan = plan
-        self.text = repr(plan)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashable) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Fingerprints":
+        try:
+            values = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
+            return cls(**values)
+        except TypeError as error:
+            raise StoreError(f"manifest.json: the fingerprints are not valid ({error})") from error
 
 
-@lru_cache(maxsize=1)
-def _built(hashable: _Hashable) -> Context:
-    plan = hashable.plan
-    data = build_data(plan)
-    return Context(
-        data,
-        build_model(plan),
-        {name: _named(f"methods.{name}", build_method, spec) for name, spec in plan.maps.items()},
-        build_imputers(plan, data),
-        readable(build_data(plan, "train")) if plan.train is not None else None,
+def fingerprints(plan: Plan, experiment: Experiment) -> Fingerprints:
+    """Reads every image once."""
+    image = next(experiment.data.batches(1)).images.shape[1:]
+    size = plan.block_size or default_block_size(image, plan.batch_size, plan.map_batch_size)
+    images, train_images = len(experiment.data), len(experiment.train) if experiment.train is not None else 0
+    return Fingerprints(
+        fingerprint_model(experiment.model),
+        size,
+        images,
+        tuple(fingerprint_blocks(experiment.data, _rows(plan, images, size))),
+        train_images,
+        tuple(fingerprint_blocks(experiment.train, sequential_rows(train_images, size)))
+        if experiment.train is not None
+        else (),
+        file_fingerprints(plan),
     )
 
 
-def fingerprints(plan: Plan) -> Fingerprints:
-    context = built(plan)
-    train = fingerprint_data(context.train) if context.train is not None else ""
-    imputers = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in plan.imputer_files.items()}
-    return Fingerprints(fingerprint_data(context.data), fingerprint_model(context.model), train, imputers)
+def _rows(plan: Plan, images: int, size: int) -> list[tuple[int, ...]]:
+    if plan.until is None:
+        return sequential_rows(images, size)
+    return growing_rows(images, plan.map_batch_size, plan.seeds[0])
+
+
+def file_fingerprints(plan: Plan) -> dict[str, str]:
+    """Of everything that is read from files besides data and the model's weights."""
+    files = {
+        **{f"imputers.{name}": path for name, path in plan.imputer_files.items()},
+        **{f"methods.{name}": path for name, path in plan.map_files.items()},
+        **plan.function_files,
+    }
+    return {name: hashlib.sha256(_bytes(name, path)).hexdigest() for name, path in files.items()}
+
+
+def _bytes(name: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PlanError(f"{name}: {path} could not be read ({error.strerror})") from error
+
+
+def design_of(plan: Plan, prints: Fingerprints) -> Design:
+    train = combined(prints.train) if prints.train else ""
+    return Design(
+        model={**_placeless(plan.model), "fingerprint": prints.model},
+        methods={name: _fingerprinted(spec, f"methods.{name}", prints) for name, spec in plan.methods.items()},
+        blind_controls={name: {"name": name} for name in plan.blind_controls},
+        copy_controls=plan.copy_controls,
+        copied=plan.copied,
+        orders={name: {"name": name} for name in plan.orders},
+        imputers={name: _imputer_spec(plan, name, prints, train) for name in plan.imputers},
+        trained_imputers=plan.trained_imputers,
+        settings=tuple(Setting(*setting) for setting in plan.settings),
+        fractions=tuple(fraction for fraction in plan.fractions if fraction > 0),
+        seeds=plan.seeds,
+        target=plan.target,
+        maps={
+            "seed": plan.map_seed,
+            "batch_size": plan.map_batch_size,
+            "channel_reduction": plan.channel_reduction,
+        },
+        batch_size=plan.batch_size,
+        threads=plan.threads,
+        blocks=_blocks("test", _rows(plan, prints.images, prints.block_size), prints.data),
+        train_blocks=_blocks("train", sequential_rows(prints.train_images, prints.block_size), prints.train),
+        training=_training_spec(plan, prints, train),
+        network=_placeless(plan.network or {}),
+        early_stopping=EarlyStopping(plan.until, plan.confidence, plan.margin) if plan.until else None,
+    )
+
+
+def _blocks(split: str, rows: Sequence[tuple[int, ...]], prints: Sequence[str]) -> tuple[Block, ...]:
+    if len(rows) != len(prints):
+        raise StoreError(f"the manifest names {len(prints)} blocks of {split} images, the plan makes {len(rows)}")
+    return tuple(Block(split, index, *pair) for index, pair in enumerate(zip(rows, prints, strict=True)))
+
+
+def _fingerprinted(spec: Spec, key: str, prints: Fingerprints) -> Spec:
+    """The fingerprint of its file or function, if it has one, in place of its path."""
+    fingerprint = prints.files.get(key, prints.files.get(spec.get("function", "")))
+    return {**_placeless(spec), **({"fingerprint": fingerprint} if fingerprint else {})}
+
+
+def _imputer_spec(plan: Plan, name: str, prints: Fingerprints, train: str) -> Spec:
+    spec = plan.imputers[name]
+    if name in plan.trained_imputers and plan.gain is not None:
+        return {**spec, "train": train, "recipe": asdict(plan.gain)}
+    if name in plan.imputer_files or "function" in spec:
+        return _fingerprinted(spec, f"imputers.{name}", prints)
+    if lookup("imputers", spec["name"]).needs_data:
+        return {**spec, "data": combined(prints.data)}
+    return spec
+
+
+def _training_spec(plan: Plan, prints: Fingerprints, train: str) -> Spec:
+    if plan.recipe is None:
+        return {}
+    functions = {key: value for key, value in (("loss", plan.loss), ("augment", plan.augment)) if value}
+    sources = {f"{key}_fingerprint": prints.files[name] for key, name in functions.items() if name in prints.files}
+    return {"train": train, "recipe": asdict(plan.recipe), **functions, **sources}
+
+
+def _placeless(spec: Spec) -> Spec:
+    return {key: value for key, value in spec.items() if key not in LOCATIONS}
+
+
+# ── live objects ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def build(plan: Plan) -> Experiment:
+    """All of it but imputers that are trained first: those stay recipes."""
+    data = build_data(plan)
+    train = readable(build_data(plan, "train")) if plan.train is not None else None
+    return Experiment(
+        model=build_model(plan),
+        data=data,
+        methods={
+            **{name: _with_key(f"methods.{name}", build_method, plan, name, data) for name in plan.methods},
+            **{name: lookup("attributions", name).make() for name in plan.blind_controls},
+        },
+        orders={name: lookup("orders", name).make() for name in plan.orders},
+        imputers={
+            name: _with_key(f"evaluation.imputers: {name}", build_imputer, plan, name, data) for name in plan.imputers
+        },
+        target=plan.target,
+        channel_reduction=plan.channel_reduction,
+        map_seed=plan.map_seed,
+        map_batch_size=plan.map_batch_size,
+        batch_size=plan.batch_size,
+        device=fastest_device(),
+        threads=plan.threads,
+        train=train,
+        recipe=plan.recipe,
+        network=(lambda: build_network(plan)) if plan.retrains else None,
+        loss=build_loss(plan),
+        augment=build_augment(plan),
+    )
+
+
+def make_worker(plan: Plan, prints: Fingerprints) -> Worker:
+    """Build a plan's experiment in another process, and check that it is the driver's."""
+    experiment = build(plan)
+    if fingerprint_model(experiment.model) != prints.model:
+        raise PlanError(
+            "model: this worker built other weights than the run started with: the factory is not deterministic, "
+            "or the file of weights changed"
+        )
+    for name, fingerprint in file_fingerprints(plan).items():
+        if fingerprint != prints.files.get(name):
+            raise PlanError(f"{name}: its file is not the one that the run started with")
+    return Worker(experiment, verify=True)
+
+
+def check_training(plan: Plan, experiment: Experiment) -> None:
+    """Report what cannot be learned, or should not be, before the first epoch."""
+    if experiment.train is None:
+        return
+    if plan.trained_imputers:
+        check_apart(experiment.train, experiment.data)
+    if plan.recipe is not None:
+        check_splits(experiment.train, experiment.data)
+        if experiment.network is not None:
+            check_factory(experiment.network)
 
 
 def build_data(plan: Plan, key: Literal["data", "train", "training"] = "data") -> Dataset:
     specs = {"data": plan.data, "train": plan.train, "training": plan.training and plan.training.data}
     options = {**_placed(specs[key] or {}, plan.folder)}
     images, sample = (options.pop(name, None) for name in SIZES)
-    data: Dataset = _named(key, _make, "datasets", options)
+    data: Dataset = _with_key(key, _make, "datasets", options)
     if sample is not None:
         rows = Key(0).fold("sample").permutation(0, len(data))[:sample]
         return picked(data, sorted(rows.tolist()))
@@ -94,19 +244,19 @@ def build_data(plan: Plan, key: Literal["data", "train", "training"] = "data") -
 
 
 def awaits_training(plan: Plan) -> bool:
-    """The plan says how its model is trained, and the weights are not there yet."""
+    """The plan says how its model is trained, and the weights do not exist yet."""
     return plan.training is not None and not (plan.folder / plan.model.get("weights", "")).exists()
 
 
 def build_model(plan: Plan) -> Normalized:
     if awaits_training(plan):
         weights = plan.folder / plan.model["weights"]
-        raise PlanError(f"model.weights: there is no {weights} yet: make it with `roadworthy train` and this plan")
+        raise PlanError(f"model.weights: {weights} does not exist yet: make it with `roadworthy train` and this plan")
     return _build_model("model", plan.model, plan.folder)
 
 
 def build_network(plan: Plan) -> Normalized:
-    """A fresh network to be trained from scratch: [recipe] model, or the architecture of [model]."""
+    """A fresh network to train from scratch: [recipe] model, or the architecture of [model]."""
     if plan.network is None:
         return build_untrained(plan)
     return _build_model("recipe.model", {key: v for key, v in plan.network.items() if key != "weights"}, plan.folder)
@@ -122,14 +272,13 @@ def _build_model(key: str, spec: Spec, folder: Path) -> Normalized:
     options = dict(_placed(spec, folder))
     norm = {key: options.pop(key) for key in ("mean", "std") if key in options}
     name, weights, factory = options.pop("name"), options.pop("weights", None), options.pop("factory", None)
-    maker = factory or REGISTRY["models"][name].make
-    with _importable(folder):
-        network = _named(key, lambda: load(maker, weights, **options))
+    maker = _function(key, factory, folder) if isinstance(factory, str) else REGISTRY["models"][name].make
+    network = _with_key(key, lambda: load(maker, weights, **options))
     return network if isinstance(network, Normalized) and not norm else Normalized(network, **norm)
 
 
 def build_trainer(plan: Plan, seed: int) -> Trainer:
-    """How the model of a plan is trained. Nothing is removed: the images are learned from as they are."""
+    """How the model of a plan is trained: on unmodified images."""
     training = plan.training
     if training is None:
         raise PlanError("[training] is missing: copy it from plans/cifar10-cpu-resnet18.toml")
@@ -143,8 +292,8 @@ def build_trainer(plan: Plan, seed: int) -> Trainer:
 
 
 def build_loss(plan: Plan) -> Loss:
-    with _importable(plan.folder):
-        return _named("recipe.loss", named, plan.loss, "loss") if plan.loss else cross_entropy
+    loss: Loss = _function("recipe.loss", plan.loss, plan.folder) if plan.loss else cross_entropy
+    return loss
 
 
 def build_augment(plan: Plan, name: str | None = None) -> Augment | None:
@@ -152,58 +301,74 @@ def build_augment(plan: Plan, name: str | None = None) -> Augment | None:
     name = plan.augment if name is None else name
     if not name:
         return None
-    if ":" not in name:
-        return part("augmentations", name).make()  # type: ignore[no-any-return]
-    with _importable(plan.folder):
-        return _named("augment", named, name, "augment")  # type: ignore[no-any-return]
+    augment: Augment = (
+        _function("augment", name, plan.folder) if ":" in name else lookup("augmentations", name).make()
+    )
+    return augment
 
 
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """A factory in a file beside the plan is found, wherever the worker runs."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
+def build_method(plan: Plan, name: str, data: Dataset) -> Attribution:
+    spec = _placed(plan.methods[name], plan.folder)
+    if "function" in spec:
+        return _own(f"methods.{name}", spec, plan.folder)  # type: ignore[no-any-return]
+    method = _make("attributions", spec)
+    return method.bound(name, data.ids) if spec["name"] == "maps" else method
 
 
-def build_method(spec: Spec) -> Attribution:
-    if spec["name"] == "blurred":
-        options = {key: value for key, value in spec.items() if key not in ("name", "of")}
-        return Blurred(build_method(spec["of"]), **options)
-    method: Attribution = _make("attributions", spec)
-    return method
-
-
-def build_imputers(plan: Plan, data: Dataset) -> dict[str, Imputer]:
-    """All but those that are trained in the store."""
-    specs = {
-        name: _placed(spec, plan.folder) if name in plan.imputer_files else spec
-        for name, spec in plan.imputers.items()
-        if name not in plan.trained_imputers
-    }
-    return {name: _named(f"evaluation.imputers: {name}", build_imputer, spec, data) for name, spec in specs.items()}
-
-
-def trained_imputer(arrays: Arrays) -> Gain:
-    """One that was trained in a store, from what it holds of it."""
-    return Gain.of({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}).to(fastest_device())
-
-
-def imputer_for(context: Context, name: str, painter: Arrays | None) -> Imputer:
-    return context.imputers[name] if painter is None else trained_imputer(painter)
-
-
-def build_imputer(spec: Spec, data: Dataset) -> Imputer:
-    named = part("imputers", spec["name"])
-    options = {key: tuple(v) if isinstance(v, list) else v for key, v in spec.items() if key != "name"}
-    imputer: Imputer = named.make(data, **options) if named.needs_data else named.make(**options)
+def build_imputer(plan: Plan, name: str, data: Dataset) -> Imputer | GainRecipe:
+    spec = plan.imputers[name]
+    if name in plan.trained_imputers and plan.gain is not None:
+        return plan.gain
+    if "function" in spec:
+        return _own(f"evaluation.imputers: {name}", spec, plan.folder)  # type: ignore[no-any-return]
+    entry = lookup("imputers", spec["name"])
+    placed = _placed(spec, plan.folder) if name in plan.imputer_files else spec
+    options = {key: tuple(v) if isinstance(v, list) else v for key, v in placed.items() if key != "name"}
+    imputer: Imputer = entry.make(data, **options) if entry.needs_data else entry.make(**options)
     return imputer
 
 
+def _own(key: str, spec: Spec, folder: Path) -> Any:
+    """The user's own object; with options, what it makes of them."""
+    found = _function(key, spec["function"], folder)
+    options = {name: value for name, value in spec.items() if name != "function"}
+    return found(**options) if options else found
+
+
+def _function(key: str, name: str, folder: Path) -> Any:
+    """ "module:function", from the file beside the plan or else from an installed module."""
+    module_name, _, attribute = name.partition(":")
+    path = folder / (module_name.replace(".", "/") + ".py")
+    if not path.is_file():
+        return _with_key(key, named, name, key)
+    module = _with_key(key, _module, path, folder)
+    if not hasattr(module, attribute):
+        raise PlanError(f"{key}: {path} has no {attribute!r}: check the name after the colon")
+    return getattr(module, attribute)
+
+
+def _module(path: Path, folder: Path) -> ModuleType:
+    """The file as it is now. Python would serve an earlier version, or a file of that name beside another plan."""
+    content = path.read_bytes()
+    name = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode() + content).hexdigest()[:16]}"
+    if name not in sys.modules:
+        spec = spec_from_loader(name, SourceFileLoader(name, str(path)), origin=str(path))
+        if spec is None or spec.loader is None:
+            raise PlanError(f"{path} cannot be imported")
+        module = sys.modules[name] = module_from_spec(spec)
+        sys.path.insert(0, str(folder))  # for modules beside it
+        try:
+            exec(compile(content, str(path), "exec"), module.__dict__)  # noqa: S102  the user's own code, by the user's own plan
+        except BaseException:
+            del sys.modules[name]
+            raise
+        finally:
+            sys.path.remove(str(folder))
+    return sys.modules[name]
+
+
 def _make(family: str, spec: Spec) -> Any:
-    return part(family, spec["name"]).make(**{key: value for key, value in spec.items() if key != "name"})
+    return lookup(family, spec["name"]).make(**{key: value for key, value in spec.items() if key != "name"})
 
 
 def _placed(spec: Spec, folder: Path) -> Spec:
@@ -211,11 +376,11 @@ def _placed(spec: Spec, folder: Path) -> Spec:
     return {key: folder / value if key in LOCATIONS else value for key, value in spec.items()}
 
 
-def _named(key: str, make: Any, *arguments: Any) -> Any:
-    """Whatever goes wrong while building a part is told with the plan's key."""
+def _with_key(key: str, make: Callable[..., Any], *arguments: Any) -> Any:
+    """Errors while building a part start with the plan's key."""
     try:
         return make(*arguments)
     except RoadworthyError as error:
         raise PlanError(f"{key}: {error}") from error
     except TypeError as error:
-        raise PlanError(f"{key}: {error}; see `roadworthy parts` and the docstring of the part") from error
+        raise PlanError(f"{key}: {error}; see `roadworthy list` and the docstring of the part") from error

@@ -1,62 +1,56 @@
-"""Items of work: what is recorded in a store, each named by the hash of what it means.
+"""Items of work: what a store records, each named by the hash of what it means and of what it needs.
 
-An item's spec holds strings, numbers, lists and tables only, with the fingerprints of data and weights in place of
-their paths: changed data or weights are new work, another folder is not.
+A spec holds strings, numbers, lists and tables only, with fingerprints of data and weights in place of their paths:
+changed data or weights are new work, another folder is not.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from roadworthy.core.results import Point
-from roadworthy.core.types import Dataset
-from roadworthy.experiments.plans.plan import LOCATIONS, Plan, Spec
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Dataset
 from roadworthy.models.normalized import Normalized
 
-Kind = Literal["map", "trial", "model", "audit"]
+Arrays = Mapping[str, NDArray[Any]]
+Spec = Mapping[str, Any]
 
 
-class Fingerprints(NamedTuple):
-    """Hashes of the images with their labels and ids, of the model's weights, and of the train images if any."""
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some images of a split, by their rows, which ascend."""
 
-    data: str
-    model: str
-    train: str = ""
-    imputers: Mapping[str, str] = {}
-    """of the weights of each imputer that has some"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """One point, as strings and numbers: what a Predictions is an answer to."""
-
-    dataset: Spec
-    model: Spec
-    attribution: Spec
-    order: str
-    imputer: Spec
-    evaluator: str | Spec
-    fraction: float
-    seed: int
-    batch: int
-    threads: int
+    split: str
+    index: int
+    rows: tuple[int, ...]
+    fingerprint: str
+    """of ids, labels and pixels"""
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    kind: Kind
-    spec: Mapping[str, Any]
-    label: Mapping[str, Any]
-    """how the plan calls it (method and imputer by name): shown to people, no part of the id"""
+    kind: str
+    spec: Spec
+    label: Spec
+    """names of method, imputer and so on: shown to people and looked up in the experiment, not part of the id"""
+    needs: tuple["Item", ...] = ()
+    block: Block | None = None
 
-    @property
+    @cached_property
     def id(self) -> str:
-        text = canonical({"kind": self.kind, "spec": self.spec})
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return item_id(self.kind, self.spec, self.block.fingerprint if self.block else "", [n.id for n in self.needs])
+
+
+def item_id(kind: str, spec: Spec, block: str, needs: Sequence[str]) -> str:
+    text = canonical({"kind": kind, "spec": spec, "block": block, "needs": list(needs)})
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def canonical(value: Any) -> str:
@@ -67,102 +61,67 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def map_items(plan: Plan, prints: Fingerprints) -> dict[str, Item]:
-    """method to the item of its map"""
-    common = {**_subject(plan, prints), "seed": plan.map_seed, "batch": plan.map_batch, "threads": plan.threads}
-    return {name: Item("map", {**common, "attribution": spec}, {"method": name}) for name, spec in plan.maps.items()}
+# ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def train_map_items(plan: Plan, prints: Fingerprints) -> dict[str, Item]:
-    """method to the item of its map of the train split, where models are retrained on it"""
-    if not plan.retrains or plan.train is None:
-        return {}
-    items = map_items(replace(plan, data=plan.train), prints._replace(data=prints.train))
-    return {name: replace(item, label={**item.label, "split": "train"}) for name, item in items.items()}
+def sequential_rows(images: int, size: int) -> list[tuple[int, ...]]:
+    return [tuple(range(start, min(start + size, images))) for start in range(0, images, size)]
 
 
-def model_items(plan: Plan, prints: Fingerprints) -> dict[tuple[str, int], Item]:
-    """(imputer, seed) to the item of the model that is tuned with random masks"""
-    common = {"model": _subject(plan, prints)["model"], "threads": plan.threads, **_training(plan, prints)}
-    return {
-        (imputer, seed): Item(
-            "model",
-            {**common, "imputer": imputer_spec(plan, prints, imputer), "seed": seed},
-            {"evaluator": "fine-tuned", "imputer": imputer, "seed": seed},
-        )
-        for imputer, seed in plan.tunings()
-    }
+def growing_rows(images: int, first: int, seed: int) -> list[tuple[int, ...]]:
+    """Blocks for early stopping: images in an order fixed by `seed`, half as many again after each look.
+
+    The order is a permutation, so a data set sorted by class is no trap.
+
+    >>> [len(rows) for rows in growing_rows(1000, 64, seed=0)]
+    [64, 32, 48, 72, 108, 162, 243, 271]
+    """
+    order = Key(seed).fold("until ranked").permutation(0, images)
+    blocks, stop = [], 0
+    while stop < images:
+        start, stop = stop, min(max(stop + 1, int(stop * 1.5), first), images)
+        blocks.append(tuple(np.sort(order[start:stop]).tolist()))
+    return blocks
 
 
-def imputer_items(plan: Plan, prints: Fingerprints) -> dict[str, Item]:
-    """imputer to the item of its training"""
-    return {
-        name: Item("model", {"imputer": imputer_spec(plan, prints, name), "threads": plan.threads}, {"imputer": name})
-        for name in plan.trained_imputers
-    }
+def default_block_size(image: torch.Size, batch_size: int, map_batch_size: int, images: int = 1024) -> int:
+    """Enough images for one file, few enough for memory: maps of some 32 MB, in complete batches of both sizes."""
+    pixels = int(image[-2] * image[-1])
+    count = min(images, max(1, (32 << 20) // (4 * pixels)))
+    step = int(np.lcm(batch_size, map_batch_size))
+    return max(1, count // step) * step
 
 
-def imputer_spec(plan: Plan, prints: Fingerprints, name: str) -> Spec:
-    """What it was trained with, or the fingerprint of its weights, tells one trained imputer from another."""
-    spec = plan.imputers[name]
-    if name in plan.trained_imputers and plan.train is not None and plan.gain is not None:
-        train = {**_placeless(plan.train), "fingerprint": prints.train}
-        return {**spec, "train": train, "recipe": asdict(plan.gain)}
-    return {**_placeless(spec), "fingerprint": prints.imputers[name]} if name in plan.imputer_files else spec
+# ── fingerprints ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def trial_items(plan: Plan, prints: Fingerprints) -> Iterator[tuple[Point, Item]]:
-    """Without removal a retrained model depends on no method, order or imputer: those points share one item."""
-    subject, maps, evaluators = _subject(plan, prints), plan.maps, _evaluators(plan, prints)
-    imputers = {name: imputer_spec(plan, prints, name) for name in plan.imputers}
-    map_setting = {"map_seed": plan.map_seed, "map_batch": plan.map_batch}
-    for method, order, imputer, evaluator, seed in plan.sweeps():
-        for fraction in plan.fractions:
-            trial = Trial(
-                **subject, attribution={**maps[method], **map_setting}, order=order, imputer=imputers[imputer],
-                evaluator=evaluators[evaluator], fraction=fraction, seed=seed, batch=plan.batch, threads=plan.threads,
-            )  # fmt: skip
-            if evaluator == "retrain" and fraction == 0:
-                trial = replace(trial, attribution={}, order="", imputer={})
-            point = Point(method, order, imputer, evaluator, fraction, seed)
-            yield point, Item("trial", asdict(trial), point._asdict())
 
 
-def _evaluators(plan: Plan, prints: Fingerprints) -> dict[str, str | Spec]:
-    """A evaluator that trains is told by all it trains with."""
-    training = _training(plan, prints)
-    return {
-        "no-retrain": "no-retrain",
-        "retrain": {"name": "retrain", **training, "network": _placeless(plan.network or {})},
-        "fine-tuned": {"name": "fine-tuned", **training},
-    }
+def fingerprint_blocks(data: Dataset, blocks: Sequence[Sequence[int]]) -> list[str]:
+    """A fingerprint per block of rows, in one pass over the data."""
+    digests = [digest for batch in data.batches(256) for digest in _image_digests(batch)]
+    return [combined(digests[row] for row in rows) for rows in blocks]
 
 
-def _training(plan: Plan, prints: Fingerprints) -> dict[str, Any]:
-    if plan.train is None or plan.recipe is None:
-        return {}
-    functions = {key: value for key, value in (("loss", plan.loss), ("augment", plan.augment)) if value}
-    train = {**_placeless(plan.train), "fingerprint": prints.train}
-    return {"train": train, "recipe": asdict(plan.recipe), **functions}
+def fingerprint_block(batch: Batch) -> str:
+    """Of a block of these images."""
+    return combined(_image_digests(batch))
 
 
-def _subject(plan: Plan, prints: Fingerprints) -> dict[str, Spec]:
-    return {
-        "dataset": {**_placeless(plan.data), "fingerprint": prints.data},
-        "model": {**_placeless(plan.model), "fingerprint": prints.model},
-    }
-
-
-def _placeless(spec: Spec) -> Spec:
-    return {key: value for key, value in spec.items() if key not in LOCATIONS}
-
-
-def fingerprint_data(data: Dataset) -> str:
-    digest = hashlib.sha256()
-    for batch in data.batches(256):
-        for tensor in (batch.ids, batch.labels, batch.images):
+def _image_digests(batch: Batch) -> Iterator[str]:
+    for row in range(len(batch)):
+        digest = hashlib.sha256()
+        for tensor in (batch.ids[row], batch.labels[row], batch.images[row]):
             digest.update(tensor.contiguous().numpy().tobytes())
-    return digest.hexdigest()
+        yield digest.hexdigest()
+
+
+def combined(fingerprints: Iterable[str]) -> str:
+    """
+    >>> combined(["a", "b"]) == combined(["a", "b"]) != combined(["b", "a"])
+    True
+    """
+    return hashlib.sha256("\n".join(fingerprints).encode()).hexdigest()
 
 
 def fingerprint_model(model: Normalized) -> str:

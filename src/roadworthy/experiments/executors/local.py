@@ -1,110 +1,125 @@
-"""Work in this process, or in several processes of this machine."""
+"""Compute in several processes of this machine."""
 
 import multiprocessing
 import os
 import signal
 import threading
-import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.synchronize import Event
 from typing import final
 
-from roadworthy.experiments.work import Done, Task, perform
-
-OnDone = Callable[[Task, Done | str], None]
-"""Called in the driver with what a task gave, or with the traceback of its failure."""
+from roadworthy.experiments.executors.in_process import attempt
+from roadworthy.experiments.runner import Outcome, Task
+from roadworthy.experiments.worker import Worker
 
 TRIES = 3
-"""How often a task is given to a worker before a worker's death counts as the task's failure."""
+"""How often a task is given to a worker before the worker's death counts as the task's failure."""
+
+MakeWorker = Callable[[], Worker]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Local:
-    """`jobs` processes; one job works in the calling process."""
+    """`jobs` processes, each of which builds its own worker and checks it with `make_worker`."""
 
-    jobs: int = 1
+    make_worker: MakeWorker
+    jobs: int
 
-    def run(self, tasks: Iterable[Task], on_done: OnDone) -> None:
-        if self.jobs == 1:
-            for task in tasks:
-                on_done(task, attempt(task))
-        else:
-            _in_processes(tasks, on_done, self.jobs)
-
-
-def attempt(task: Task) -> Done | str:
-    """One failing item is no reason to stop: its traceback is the answer."""
-    try:
-        return perform(task)
-    except Exception:
-        return traceback.format_exc()
-
-
-def _in_processes(tasks: Iterable[Task], on_done: OnDone, jobs: int) -> None:
-    waiting = iter(tasks)
-    tries: dict[int, int] = {}
-    again: list[Task] = []
-    while True:
-        spawn = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_serve, initargs=(os.getpid(),))
-        running: dict[Future[Done | str], Task] = {}
+    @contextmanager
+    def started(self) -> Iterator["_Session"]:
+        session = _Session(self)
         try:
-            if _drain(pool, waiting, again, running, on_done, jobs):
-                return
-        except BrokenProcessPool:  # a worker died: everything it and its siblings had in hand is tried again
-            for task in running.values():
-                tries[id(task)] = tries.get(id(task), 0) + 1
-                if tries[id(task)] >= TRIES:
-                    on_done(task, f"the worker died {TRIES} times at this item (out of memory?)")
-                else:
-                    again.append(task)
+            yield session
         finally:
-            _end(pool)
+            session.close()
 
 
-def _drain(
-    pool: ProcessPoolExecutor,
-    waiting: "Iterable[Task]",
-    again: list[Task],
-    running: dict[Future[Done | str], Task],
-    on_done: OnDone,
-    jobs: int,
-) -> bool:
-    """Keep the workers busy until nothing is left; few tasks are in flight, because each may carry a map."""
-    source = iter(waiting)
-    while True:
-        while len(running) < jobs + 1 and (task := again.pop() if again else next(source, None)) is not None:
-            again.append(task)  # until a worker has it: submitting to a broken pool raises
-            future = pool.submit(attempt, task)
-            running[future] = again.pop()
-        if not running:
-            return True
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            result = future.result()
-            on_done(running.pop(future), result)
+class _Session:
+    def __init__(self, executor: Local):
+        self._executor = executor
+        self._tries: Counter[str] = Counter()
+        self._running: dict[Future[Outcome], Task] = {}
+        self._lost: list[tuple[Task, Outcome]] = []
+        self._open()
+
+    def _open(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._stop = spawn.Event()
+        self._pool = ProcessPoolExecutor(
+            self._executor.jobs,
+            mp_context=spawn,
+            initializer=_serve,
+            initargs=(os.getpid(), self._stop, self._executor.make_worker),
+        )
+
+    @property
+    def room(self) -> int:
+        """One more than there are workers: each task may carry maps."""
+        return self._executor.jobs + 1 - len(self._running) - len(self._lost)
+
+    def submit(self, task: Task) -> None:
+        try:
+            self._running[self._pool.submit(_attempt, task)] = task
+        except BrokenProcessPool:
+            self._restart([task])
+
+    def completed(self) -> tuple[Task, Outcome]:
+        while not self._lost:
+            for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+                try:
+                    outcome = future.result()
+                except BrokenProcessPool:
+                    self._restart([])
+                    break
+                return self._running.pop(future), outcome
+        return self._lost.pop()
+
+    def _restart(self, tasks: list[Task]) -> None:
+        """A worker died: its tasks and those of the others are tried again."""
+        unfinished = [*self._running.values(), *tasks]
+        self.close()
+        self._running = {}
+        self._open()
+        for task in unfinished:
+            self._tries[task.id] += 1
+            if self._tries[task.id] >= TRIES:
+                self._lost.append((task, Outcome([], 0.0, f"a worker died {TRIES} times at this item (out of memory?)")))
+            else:
+                self.submit(task)
+
+    def close(self) -> None:
+        """At once: what is being computed is not recorded, so nothing is lost by ending it."""
+        self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _serve(driver: int) -> None:
-    """A worker leaves Ctrl-C to its driver, which ends it; if the driver itself is killed, the worker goes too."""
+_worker: Worker | str = "the worker was not built"
+"""Of a worker process: built once, when the process starts; or the traceback of why it could not be."""
+
+
+def _serve(driver: int, stop: Event, make_worker: MakeWorker) -> None:
+    """A worker leaves Ctrl-C to its driver and ends with it."""
+    global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_outlive_not, args=(driver,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(driver, stop), daemon=True).start()
+    try:
+        _worker = make_worker()
+    except Exception:
+        _worker = traceback.format_exc()
 
 
-def _outlive_not(driver: int) -> None:
-    while os.getppid() == driver:
-        time.sleep(0.5)
+def _attempt(task: Task) -> Outcome:
+    return Outcome([], 0.0, _worker) if isinstance(_worker, str) else attempt(_worker, task)
+
+
+def _end_with(driver: int, stop: Event) -> None:
+    while os.getppid() == driver and not stop.wait(0.2):
+        pass
     os._exit(1)
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """At once: what a worker has in hand is not recorded, so nothing is lost by ending it."""
-    workers = list((pool._processes or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for worker in workers:
-        worker.terminate()
-    for worker in workers:
-        worker.join()

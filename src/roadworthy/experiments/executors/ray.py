@@ -1,30 +1,37 @@
-"""Work on a Ray cluster: `pip install 'roadworthy[ray]'`. Each node needs data and weights at the plan's paths."""
+"""Compute on a Ray cluster: `pip install 'roadworthy[ray]'`. Each node needs data and weights at the plan's paths."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
 from roadworthy.core.errors import MissingExtraError
-from roadworthy.experiments.executors.local import TRIES, OnDone, attempt
-from roadworthy.experiments.work import Task
+from roadworthy.experiments.executors.in_process import attempt
+from roadworthy.experiments.runner import Outcome, Task
+from roadworthy.experiments.worker import Worker
+
+TRIES = 3
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ray:
-    """A cluster at `address`, or one started for this run ("local")."""
+    """A cluster at `address`, or one started for this run ("local"). An actor per worker builds and checks its own."""
 
+    make_worker: Callable[[], Worker]
     address: str = "local"
+    threads: int = 1
 
-    def run(self, tasks: Iterable[Task], on_done: OnDone) -> None:
+    @contextmanager
+    def started(self) -> Iterator["_Session"]:
         ray = _imported()
-        started = not ray.is_initialized()
-        if started:
+        ours = not ray.is_initialized()
+        if ours:
             ray.init(address=self.address, log_to_driver=False, logging_level="WARNING")
         try:
-            _drain(ray, iter(tasks), on_done)
+            yield _Session(ray, self)
         finally:
-            if started:
+            if ours:
                 ray.shutdown()
 
 
@@ -36,24 +43,37 @@ def _imported() -> Any:
     return ray
 
 
-def _drain(ray: Any, tasks: Any, on_done: OnDone) -> None:
-    """As many tasks in flight as the cluster has room for, and one more; a lost worker's task is tried again by Ray."""
-    running: dict[Any, Task] = {}
-    remote = ray.remote(attempt)
-    while True:
-        while len(running) < _room(ray) and (task := next(tasks, None)) is not None:
-            options = {"num_cpus": task.plan.threads, "num_gpus": 1 if ray.cluster_resources().get("GPU") else 0}
-            running[remote.options(max_retries=TRIES - 1, **options).remote(task)] = task
-        if not running:
-            return
-        (reference,), _ = ray.wait(list(running), num_returns=1)
-        task = running.pop(reference)
+class _Actor:
+    def __init__(self, make_worker: Callable[[], Worker]):
+        self._worker = make_worker()
+
+    def attempt(self, task: Task) -> Outcome:
+        return attempt(self._worker, task)
+
+
+class _Session:
+    def __init__(self, ray: Any, executor: Ray):
+        self._ray, resources = ray, ray.cluster_resources()
+        count = max(1, int(resources.get("CPU", 1)) // executor.threads)
+        gpus = min(1.0, resources.get("GPU", 0) / count)
+        options = {"num_cpus": executor.threads, "num_gpus": gpus, "max_restarts": TRIES, "max_task_retries": TRIES - 1}
+        actor = ray.remote(_Actor).options(**options)
+        self._idle = [actor.remote(executor.make_worker) for _ in range(count)]
+        self._running: dict[Any, tuple[Any, Task]] = {}
+
+    @property
+    def room(self) -> int:
+        return len(self._idle)
+
+    def submit(self, task: Task) -> None:
+        actor = self._idle.pop()
+        self._running[actor.attempt.remote(task)] = actor, task
+
+    def completed(self) -> tuple[Task, Outcome]:
+        (reference,), _ = self._ray.wait(list(self._running), num_returns=1)
+        actor, task = self._running.pop(reference)
+        self._idle.append(actor)
         try:
-            result = ray.get(reference)
-        except ray.exceptions.RayError as error:
-            result = f"the worker was lost {TRIES} times: {error}"
-        on_done(task, result)
-
-
-def _room(ray: Any) -> int:
-    return int(ray.cluster_resources().get("CPU", 1)) + 1
+            return task, self._ray.get(reference)
+        except self._ray.exceptions.RayError as error:
+            return task, Outcome([], 0.0, f"the worker was lost {TRIES} times: {error}")

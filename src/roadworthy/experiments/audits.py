@@ -1,0 +1,125 @@
+"""Audit an experiment: does the benchmark itself leak the class?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from roadworthy.audit.mask_information import check_classes
+from roadworthy.core.errors import DataError
+from roadworthy.core.files import write_atomically
+from roadworthy.experiments.auditing import AuditDesign, AuditSettings, tables_of
+from roadworthy.experiments.design import as_predictions, pending
+from roadworthy.experiments.items import Item
+from roadworthy.experiments.runner import Executor, GroupKey, Listener, ManifestWriter, Silent, run_items
+from roadworthy.experiments.source import Source
+
+TABLES = ("conclusions", "masks", "detection", "geometry", "leads")
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found, as tables (docs/audit.md). A comparison's own tables do not change."""
+
+    tables: Mapping[str, pd.DataFrame]
+
+    def conclusions(self) -> pd.DataFrame:
+        """Method, order, imputer: whether the removed region itself gives the class away."""
+        table = self.tables["conclusions"]
+        # A narrow terminal hides the middle columns: those that are least needed.
+        return table[["method", "order", "why", "leak", "imputer", "conclusion"]].copy()
+
+    def masks(self) -> pd.DataFrame:
+        """How well a classifier of the masks alone predicts the class."""
+        return self.tables["masks"].copy()
+
+    def detection(self) -> pd.DataFrame:
+        """How well imputed pixels can be detected."""
+        return self.tables["detection"].copy()
+
+    def geometry(self) -> pd.DataFrame:
+        """γ, the fraction of the removed signal that linear imputation does not restore."""
+        return self.tables["geometry"].copy()
+
+    def leads(self) -> pd.DataFrame:
+        """How much of each method's lead over the next is geometry."""
+        return self.tables["leads"].copy() if "leads" in self.tables else pd.DataFrame()
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.tables['conclusions']['method'].nunique()} methods; print(audit.conclusions())>"
+
+    def save(self, folder: str | Path) -> None:
+        """Write every table as CSV."""
+        for name, table in self.tables.items():
+            write_atomically(Path(folder) / f"{name}.csv", table.to_csv(index=False).encode())
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Audit | None":
+        """The tables that `save` wrote; None if there are none."""
+        tables = {name: _read(Path(folder) / f"{name}.csv") for name in TABLES}
+        found = {name: table for name, table in tables.items() if table is not None}
+        return cls(found) if found else None
+
+
+def _read(path: Path) -> pd.DataFrame | None:
+    if not path.exists():
+        return None
+    try:
+        return pd.read_csv(path, dtype=dict.fromkeys(("method", "order", "imputer", "masks", "why"), str))
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} is not a valid table ({error}): make it again with `roadworthy audit`") from error
+
+
+@dataclass(frozen=True, eq=False)
+class AuditState:
+    items: Sequence[Item]
+    missing: tuple[Item, ...]
+    """with the maps that they need"""
+
+
+def audit_state(source: Source, settings: AuditSettings) -> AuditState:
+    """What an audit would compute; nothing is computed."""
+    audited = AuditDesign(source.design, source.state.blocks, source.state.copies, settings)
+    items = list(audited.items().values())
+    return AuditState(items, pending(items, set(source.store.ids())))
+
+
+def run_audit(
+    source: Source,
+    settings: AuditSettings,
+    executor: Executor,
+    group_key: GroupKey,
+    listener: Listener | None = None,
+) -> AuditState:
+    """Compute the items that are missing, maps included."""
+    state = audit_state(source, settings)
+    if not state.missing:
+        return state
+    _check_classes(source)
+    manifest = ManifestWriter(source.store)
+    try:
+        run_items(state.missing, source.store, executor, group_key, manifest, listener or Silent())
+    finally:
+        manifest.save()
+    return audit_state(source, settings)
+
+
+def _check_classes(source: Source) -> None:
+    """Report too few images or classes before anything is trained."""
+    stored = source.store.ids()
+    baselines = [source.design.baseline(block) for block in source.state.blocks]
+    if all(item.id in stored for item in baselines):
+        labels = np.concatenate([as_predictions(source.store.read(item)).labels for item in baselines])
+        check_classes(labels, len(source.experiment.data.classes))
+
+
+def audit_of(source: Source, state: AuditState, curves: pd.DataFrame | None, chance: float) -> Audit:
+    """Tables of the items that are stored."""
+    stored = source.store.ids()
+    linear = [name for name, spec in source.design.imputers.items() if spec.get("name") == "linear"]
+    own = curves[curves["imputer"].isin(linear)] if curves is not None else None
+    return Audit(tables_of((item for item in state.items if item.id in stored), source.store, own, chance))
+
+

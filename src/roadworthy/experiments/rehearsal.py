@@ -1,0 +1,43 @@
+"""Do everything once on the first images, so that what cannot work is reported before long work starts."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
+
+from roadworthy.attributions import PrecomputedMaps
+from roadworthy.attributions.maps import as_maps
+from roadworthy.core.random import Key
+from roadworthy.evaluation.evaluators import NoRetrain
+from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.orders import rank
+from roadworthy.evaluation.sweep import explain, imputed
+from roadworthy.models.prediction import evaluating, labeled, predict
+from roadworthy.training.gain import GainRecipe
+
+
+def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int = 2) -> None:
+    """Explain a few images with every method; remove, impute and predict with every order and imputer."""
+    for name, method in experiment.methods.items():
+        if isinstance(method, PrecomputedMaps):
+            _check_maps(name, method, experiment)
+    with evaluating(experiment.model, experiment.device):
+        batch = next(experiment.data.batches(min(images, len(experiment.data))))
+        probabilities = predict(experiment.model, batch.images, experiment.device)
+        batch = labeled(batch, probabilities)
+        if experiment.target == "prediction":
+            batch = replace(batch, labels=probabilities.argmax(dim=1))
+        maps = explain(experiment.methods, experiment.model, batch, experiment.map_key, experiment.channel_reduction)
+        evaluator, key = NoRetrain(experiment.model, experiment.device), Key(seed)
+        ranks = rank(experiment.orders, next(iter(maps.values())), batch.ids, key)
+        for order, imputer in product(experiment.orders, experiment.imputers.values()):
+            if not isinstance(imputer, GainRecipe):
+                for removed, filled in imputed(imputer, batch, ranks[order], [max(fractions)], key):
+                    evaluator(filled, removed)
+
+
+def _check_maps(name: str, method: PrecomputedMaps, experiment: Experiment) -> None:
+    """Precomputed maps exist already: all of them are checked before the first is used."""
+    (image,) = next(experiment.data.batches(1)).images
+    for start in range(0, len(experiment.data), 256):
+        ids = experiment.data.ids[start : start + 256]
+        as_maps(name, method.rows(ids), ids, image.expand(len(ids), *image.shape), experiment.channel_reduction)

@@ -1,0 +1,72 @@
+"""An experiment with its store: where a comparison gets maps, images and audit items from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from roadworthy.core.errors import DataError
+from roadworthy.core.types import UNLABELED, Batch, Imputer
+from roadworthy.datasets.subsets import picked
+from roadworthy.evaluation.experiment import Experiment
+from roadworthy.experiments.design import Design, Survey, as_predictions, survey
+from roadworthy.experiments.items import fingerprint_block
+from roadworthy.experiments.results import maps_of
+from roadworthy.experiments.stores import Store
+from roadworthy.experiments.worker import built_imputer
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    design: Design
+    store: Store
+    build: Callable[[], Experiment]
+    """raises where data or weights are not at hand"""
+
+    @cached_property
+    def state(self) -> Survey:
+        return survey(self.design, self.store)
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        return self.build()
+
+    @property
+    def rows(self) -> list[int]:
+        """Of the images that were evaluated."""
+        return sorted(row for block in self.state.blocks for row in block.rows)
+
+    def images(self, rows: Sequence[int]) -> tuple[Batch, list[bool]]:
+        """Some images as they were evaluated, with known labels, and whether a label is the model's prediction."""
+        batch = next(picked(self.experiment.data, list(rows)).batches(len(rows)))
+        known: dict[int, tuple[int, int]] = {}
+        for block in self.state.blocks:
+            if set(rows) & set(block.rows):
+                baseline = as_predictions(self.store.read(self.design.baseline(block)))
+                known |= dict(zip(block.rows, zip(baseline.ids, baseline.labels, strict=True), strict=True))
+        if [int(known[row][0]) for row in rows] != batch.ids.tolist():
+            raise DataError("the images at hand are not those that were evaluated: their ids differ")
+        labels = torch.tensor([int(known[row][1]) for row in rows])
+        return Batch(batch.ids, batch.images, labels), (batch.labels == UNLABELED).tolist()
+
+    def check_images(self) -> None:
+        """The first block is what was evaluated, where fingerprints were taken."""
+        block = self.state.blocks[0]
+        batch = next(picked(self.experiment.data, list(block.rows)).batches(len(block.rows)))
+        if block.fingerprint and fingerprint_block(batch) != block.fingerprint:
+            raise DataError("the images at hand are not those that were evaluated: their fingerprint differs")
+
+    def maps(self, method: str, rows: Sequence[int]) -> torch.Tensor:
+        return torch.from_numpy(np.array(maps_of(self.design, self.state, self.store, method, rows)))
+
+    def imputers(self) -> dict[str, Imputer]:
+        """Those that are ready: not the ones whose training is missing."""
+        found = {}
+        for name in self.experiment.imputers:
+            trained = self.design.imputer_item(name)
+            if all(item.id in self.state.stored for item in trained):
+                inputs = {item.id: self.store.read(item) for item in trained}
+                found[name] = built_imputer(self.experiment, name, trained, inputs)
+        return found

@@ -1,0 +1,91 @@
+"""What computes items: an experiment with its images at hand."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from roadworthy.core.errors import DataError, InputError
+from roadworthy.core.types import Batch, Dataset, Imputer
+from roadworthy.datasets.blocks import BlockReader
+from roadworthy.evaluation.experiment import Experiment
+from roadworthy.experiments.items import Arrays, Block, Item, fingerprint_block
+from roadworthy.imputers import Gain
+from roadworthy.imputers.solvers.multigrid import compile_now
+from roadworthy.models.prediction import fastest_device
+from roadworthy.training.gain import GainRecipe
+from roadworthy.training.recipe import Recipe
+
+Inputs = Mapping[str, Arrays]
+"""Arrays of the items that are needed, by id."""
+Computed = Iterator[tuple[Item, Arrays]]
+
+
+class Worker:
+    """An experiment that is ready to compute; it keeps the block it read last."""
+
+    def __init__(self, experiment: Experiment, verify: bool = False):
+        """`verify`: compare every block with its fingerprint, because another process named it."""
+        compile_now()  # once per machine; its time belongs to no item
+        self.experiment, self.verify = experiment, verify
+        self._readers = {"test": BlockReader(experiment.data)}
+        if experiment.train is not None:
+            self._readers["train"] = BlockReader(experiment.train)
+
+    def batch(self, block: Block) -> Batch:
+        batch = self._readers[block.split].read(block.rows)
+        if self.verify and fingerprint_block(batch) != block.fingerprint:
+            raise DataError(
+                f"block {block.index} of the {block.split} images is not what the run started with: "
+                "images, labels or ids changed, or differ between machines"
+            )
+        return batch
+
+    def train(self) -> Dataset:
+        if self.experiment.train is None:
+            raise InputError("train images are missing: an evaluator or imputer that trains needs them (train=)")
+        return self.experiment.train
+
+    def recipe(self) -> Recipe:
+        if self.experiment.recipe is None:
+            raise InputError("the recipe is missing: an evaluator that trains needs one (recipe=)")
+        return self.experiment.recipe
+
+    def imputer(self, name: str, item: Item, inputs: Inputs) -> Imputer:
+        """The imputer `name`; if it was trained, from the arrays of its item."""
+        return built_imputer(self.experiment, name, of_kind(item, "imputer"), inputs)
+
+
+def built_imputer(experiment: Experiment, name: str, trained: Sequence[Item], inputs: Inputs) -> Imputer:
+    imputer = experiment.imputers[name]
+    if not isinstance(imputer, GainRecipe):
+        return imputer
+    return trained_imputer(inputs[trained[0].id])
+
+
+def trained_imputer(arrays: Arrays) -> Gain:
+    return Gain.of({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}).to(fastest_device())
+
+
+def of_kind(item: Item, kind: str, split: str | None = None) -> list[Item]:
+    """What an item needs, of one kind and split."""
+    return [need for need in item.needs if need.kind == kind and split in (None, need.label.get("split"))]
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Torch computes with `count` threads inside the block."""
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def block_of(item: Item) -> Block:
+    if item.block is None:
+        raise InputError(f"an item of kind {item.kind!r} belongs to a block of images")
+    return item.block
