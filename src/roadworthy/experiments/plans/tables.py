@@ -32,6 +32,7 @@ def _augmentation(name: str) -> str:
 _T = TypeVar("_T")
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 _List = Annotated[tuple[_T, ...], Strict(False), AfterValidator(lambda entries: tuple(dict.fromkeys(entries)))]
+_NonEmpty = Annotated[_List[_T], Field(min_length=1)]
 Count = Annotated[int, Strict(), Field(ge=1)]
 _Seed = Annotated[int, Field(ge=0)]
 FunctionName = Annotated[str, Strict(), AfterValidator(_function_name)]
@@ -42,14 +43,12 @@ _FilledTable = Annotated[_Table, Field(min_length=1)]
 
 @with_config(_STRICT)
 class _Evaluation(TypedDict, total=False):
-    orders: Annotated[_List[Annotated[str, one_of(ORDERS)]], Field(min_length=1)]
+    orders: _NonEmpty[Annotated[str, one_of(ORDERS)]]
     imputers: Annotated[tuple[Any, ...], Strict(False), Field(min_length=1)]
-    evaluators: Annotated[_List[Annotated[str, one_of(EVALUATORS)]], Field(min_length=1)]
-    strategies: Annotated[_List[Annotated[str, one_of(STRATEGIES)]], Field(min_length=1)]
-    fractions: Annotated[
-        _List[float], Field(min_length=1), AfterValidator(lambda given: checked_fractions([0.0, *given]))
-    ]
-    seeds: Annotated[_List[_Seed], Field(min_length=1)]
+    evaluators: _NonEmpty[Annotated[str, one_of(EVALUATORS)]]
+    strategies: _NonEmpty[Annotated[str, one_of(STRATEGIES)]]
+    fractions: Annotated[_NonEmpty[float], AfterValidator(lambda given: checked_fractions([0.0, *given]))]
+    seeds: _NonEmpty[_Seed]
     controls: _List[Annotated[str, one_of(CONTROLS)]]
     copied: _List[str]
     target: Annotated[str, one_of(("label", "prediction"))]
