@@ -1,5 +1,6 @@
 """What is wrong with a plan, as sentences: first the dotted key, then the value and the cure."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_type_hints
 
@@ -54,6 +55,12 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     section, _, name = key.rpartition(".")
     prefix = f"{section}." if section else ""
     return f"{key}: no such key; {_suggestion(name, known, lambda near: prefix + near)}"
+
+
+def recipe_error(section: str, error: Exception) -> PlanError:
+    """An error of a recipe, "field=value: cure", with the key of its field."""
+    match = re.fullmatch(r"(\w+)=(\S+): (.*)", str(error), re.DOTALL)
+    return PlanError("{0}.{1}: got {2}; {3}".format(section, *match.groups()) if match else f"{section}: {error}")
 
 
 def _suggestion(name: str, known: Iterable[str], shown: Callable[[str], str] = repr) -> str:

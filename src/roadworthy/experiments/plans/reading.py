@@ -11,7 +11,7 @@ from pydantic import Strict
 
 from roadworthy.core.errors import PlanError, RoadworthyError
 from roadworthy.evaluation.evaluators import RECIPES
-from roadworthy.experiments.plans.complaints import check_keys, one_of, validated
+from roadworthy.experiments.plans.complaints import check_keys, one_of, recipe_error, validated
 from roadworthy.experiments.plans.plan import SIZES, STRATEGIES, TRAINED, Plan, Spec, Training
 from roadworthy.experiments.plans.tables import GAIN, RECIPE, TRAINING, Count, FunctionName, Tables
 from roadworthy.experiments.registry import lookup
@@ -168,7 +168,7 @@ def _with_gain(plan: Plan, sections: Mapping[str, Any]) -> Plan:
     try:
         gain = GainRecipe(**options)
     except RoadworthyError as error:
-        raise PlanError(f"gain.{error}") from error
+        raise recipe_error("gain", error) from error
     return replace(plan, train=_train(plan.data, sections["train"], "train"), gain=gain)
 
 
@@ -201,7 +201,7 @@ def _recipe(section: str, table: Mapping[str, Any], schema: Any) -> tuple[Recipe
     try:
         recipe = Recipe(**{key: value for key, value in options.items() if key in names})
     except RoadworthyError as error:
-        raise PlanError(f"{section}.{error}") from error
+        raise recipe_error(section, error) from error
     return recipe, {key: value for key, value in options.items() if key not in names}
 
 
