@@ -60,7 +60,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 def recipe_error(section: str, error: Exception) -> PlanError:
     """An error of a recipe, "field=value: cure", with the key of its field."""
     match = re.fullmatch(r"(\w+)=(\S+): (.*)", str(error), re.DOTALL)
-    return PlanError("{0}.{1}: got {2}; {3}".format(section, *match.groups()) if match else f"{section}: {error}")
+    return PlanError("{}.{}: got {}; {}".format(section, *match.groups()) if match else f"{section}: {error}")
 
 
 def _suggestion(name: str, known: Iterable[str], shown: Callable[[str], str] = repr) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Strict
 
-from roadworthy.core.errors import PlanError, RoadworthyError
+from roadworthy.core.errors import PlanError, RoadworthyError, UnknownNameError
 from roadworthy.evaluation.evaluators import RECIPES
 from roadworthy.experiments.plans.complaints import check_keys, one_of, recipe_error, validated
 from roadworthy.experiments.plans.plan import SIZES, STRATEGIES, TRAINED, Plan, Spec, Training
@@ -106,17 +106,19 @@ def _spec(key: str, family: str, value: Any, extra: Sequence[str] = ()) -> Spec:
     spec = {"function" if ":" in value else "name": value} if isinstance(value, str) else value
     if not isinstance(spec, dict):
         raise PlanError(f'{key}: got {value!r}; give a name, or a table such as {{ name = "..." }}')
-    if "function" in spec and family in ("attributions", "imputers"):
+    takes_functions = family in ("attributions", "imputers")
+    if "function" in spec and takes_functions:
         if "name" in spec:
             raise PlanError(f"{key}.function: {key}.name is given too; remove one of the two")
         validated(FunctionName, spec["function"], key, "function")
         return spec
-    if not isinstance(spec.get("name"), str):
-        raise PlanError(f'{key}.name: got {spec.get("name")!r}; give a name, as in {{ name = "..." }}')
+    if "name" not in spec:
+        raise PlanError(f"{key}.name: missing; `roadworthy list` shows all names")
     try:
-        entry = lookup(family, spec["name"])
-    except RoadworthyError as error:
-        raise PlanError(f"{key}: {error}") from error
+        entry = lookup(family, validated(Annotated[str, Strict()], spec["name"], key, "name"))
+    except UnknownNameError as error:
+        own = '; for a function of your own write "module:function"' if takes_functions else ""
+        raise PlanError(f"{key}: {error}{own}") from error
     if entry.options is not None:
         check_keys(key, spec, ("name", *entry.options, *extra))
     if missing := [option for option in entry.required if option not in spec and option != "weights"]:
