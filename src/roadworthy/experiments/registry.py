@@ -1,9 +1,11 @@
-"""REGISTRY: every named part, one line each, for plans, the command line, the docs and the contract tests."""
+"""REGISTRY: everything that has a name, for plans, the command line, the docs and the contract tests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from inspect import getdoc, signature
+from importlib import import_module
+from inspect import Parameter, getdoc, signature
+from pathlib import Path
 from typing import Any
 
 from roadworthy import attributions, datasets, imputers, models
@@ -13,105 +15,162 @@ from roadworthy.training import augmentations
 
 
 @dataclass(frozen=True)
-class Part:
-    """`make(**options)` builds the part; where `needs_data`, its first argument is the data set it is for."""
+class Entry:
+    """`make(**options)` builds the object; where `needs_data`, its first argument is the dataset it is for."""
 
     make: Callable[..., Any]
     needs_data: bool = False
 
     @property
     def options(self) -> tuple[str, ...] | None:
-        """Names of the options it takes; None if it takes any."""
-        parameters = list(signature(self.make).parameters.values())[int(self.needs_data) :]
-        if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        """The names of the options; None if any are accepted."""
+        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in self._parameters):
             return None
-        return tuple(one.name for one in parameters)
+        return tuple(parameter.name for parameter in self._parameters)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The names of the options without a default."""
+        optional = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        return tuple(p.name for p in self._parameters if p.default is Parameter.empty and p.kind not in optional)
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
-        return (getdoc(self.make) or "").partition("\n")[0]
+        """The first line of the docstring; of a class method, that of its class."""
+        return (getdoc(getattr(self.make, "__self__", self.make)) or "").partition("\n")[0]
+
+    @property
+    def _parameters(self) -> list[Parameter]:
+        return list(signature(self.make).parameters.values())[int(self.needs_data) :]
 
 
-def _value(part: Any, summary: str) -> Part:
-    """A part without options is itself."""
+def _value(value: Any, summary: str = "") -> Entry:
+    """An entry without options, which is `value` itself."""
 
     def make() -> Any:
-        return part
+        return value
 
-    make.__doc__ = summary
-    return Part(make)
+    make.__doc__ = summary or getdoc(value)
+    return Entry(make)
 
 
-def _of_paper(name: str) -> Part:
+def _paper_method(name: str) -> Entry:
     def make(**options: Any) -> Any:
         return attributions.paper_methods(**options)[name]
 
     base, _, statistic = name.partition("-")
+    base, statistic = _PAPER_BASES[base], _PAPER_STATISTICS[statistic]
     make.__signature__ = signature(attributions.paper_methods)  # type: ignore[attr-defined]
-    make.__doc__ = f"{base} over noisy samples: {statistic} (paper_methods; options steps, ig_samples, gb_samples)."
-    return Part(make)
+    make.__doc__ = f"{statistic} of {base} over noisy inputs."
+    return Entry(make)
 
 
-REGISTRY: Mapping[str, Mapping[str, Part]] = {
+_PAPER_BASES = {"IG": "Integrated Gradients", "GB": "Guided Backprop"}
+_PAPER_STATISTICS = {
+    "SG": "SmoothGrad: the mean",
+    "SQ": "SmoothGrad-Squared: the mean square",
+    "Var": "VarGrad: the variance",
+}
+
+
+def _captum(method: str, layer: str | None = None, init: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    """Any method of Captum, by the name of its class in captum.attr.
+
+    `options` go to `attribute` and `init` to the constructor; `layer` is the dotted name of a module of the network.
+    Lists become tuples, as Captum expects.
+    """
+    captum = import_module("captum.attr")
+    classes = {name: value for name, value in vars(captum).items() if hasattr(value, "attribute")}
+    if method not in classes:
+        raise _unknown("Captum method", method, classes)
+    layers = {} if layer is None else {"layer": layer}
+    return attributions.Captum(classes[method], init={**_tuples(init or {}), **layers}, **_tuples(options))
+
+
+def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+
+
+def _maps(path: str | Path, array: str | None = None) -> attributions.PrecomputedMaps:
+    """Precomputed maps in a .npy, .npz or .safetensors file; `array` picks one of several arrays."""
+    return attributions.PrecomputedMaps.load(path, array)
+
+
+REGISTRY: Mapping[str, Mapping[str, Entry]] = {
     "attributions": {
-        "gradient": Part(attributions.Gradient),
-        "input-x-gradient": Part(attributions.InputXGradient),
-        "ig": Part(attributions.IntegratedGradients),
-        "ig-sg": _of_paper("IG-SG"),
-        "ig-sq": _of_paper("IG-SQ"),
-        "ig-var": _of_paper("IG-Var"),
-        "gb": Part(attributions.GuidedBackprop),
-        "gb-sg": _of_paper("GB-SG"),
-        "gb-sq": _of_paper("GB-SQ"),
-        "gb-var": _of_paper("GB-Var"),
-        "random": Part(attributions.Random),
-        "edges": Part(attributions.Edges),
-        "center": Part(attributions.Center),
+        "gradient": Entry(attributions.Gradient),
+        "input-x-gradient": Entry(attributions.InputXGradient),
+        "ig": Entry(attributions.IntegratedGradients),
+        "ig-sg": _paper_method("IG-SG"),
+        "ig-sq": _paper_method("IG-SQ"),
+        "ig-var": _paper_method("IG-Var"),
+        "gb": Entry(attributions.GuidedBackprop),
+        "gb-sg": _paper_method("GB-SG"),
+        "gb-sq": _paper_method("GB-SQ"),
+        "gb-var": _paper_method("GB-Var"),
+        "captum": Entry(_captum),
+        "maps": Entry(_maps),
+        "random": Entry(attributions.Random),
+        "edges": Entry(attributions.Edges),
+        "center": Entry(attributions.Center),
     },
     "orders": {
-        "morf": _value(orders.most_relevant_first, "MoRF: the most relevant pixel leaves first."),
+        "morf": _value(orders.most_relevant_first),
         "lerf": _value(orders.least_relevant_first, "LeRF: MoRF reversed, ties included."),
     },
     "imputers": {
-        "linear": Part(imputers.NoisyLinear),
-        "fixed": Part(imputers.DatasetMean.of, needs_data=True),
-        "image-mean": Part(imputers.ImageMean),
-        "constant": Part(imputers.Constant),
-        "blur": Part(imputers.Blur),
-        "gain": Part(imputers.Gain.load),
+        "linear": Entry(imputers.NoisyLinear),
+        "fixed": Entry(imputers.DatasetMean.of, needs_data=True),
+        "image-mean": Entry(imputers.ImageMean),
+        "constant": Entry(imputers.Constant),
+        "blur": Entry(imputers.Blur),
+        "gain": Entry(imputers.Gain.load),
     },
     "augmentations": {
-        "flip": _value(augmentations.flipped, "Half of the train images mirrored."),
-        "shift-flip": _value(augmentations.shifted_and_flipped, "Moved by up to 4 pixels, and half of them mirrored."),
+        "flip": _value(augmentations.flipped),
+        "shift-flip": _value(augmentations.shifted_and_flipped),
     },
     "datasets": {
-        "arrays": Part(datasets.Arrays),
-        "cifar10": Part(datasets.CIFAR10),
-        "digits": Part(datasets.Digits),
-        "food101": Part(datasets.Food101),
-        "folder": Part(datasets.ImageFolder),
+        "arrays": Entry(datasets.Arrays),
+        "cifar10": Entry(datasets.CIFAR10),
+        "digits": Entry(datasets.Digits),
+        "food101": Entry(datasets.Food101),
+        "folder": Entry(datasets.ImageFolder),
     },
     "models": {
-        "resnet18": Part(models.resnet18),
-        "resnet50": Part(models.resnet50),
-        "cifar-resnet": Part(models.cifar_resnet),
-        "small-cnn": Part(models.small_cnn),
-        "load": Part(models.load),
+        "resnet18": Entry(models.resnet18),
+        "resnet50": Entry(models.resnet50),
+        "cifar-resnet": Entry(models.cifar_resnet),
+        "small-cnn": Entry(models.small_cnn),
+        "load": Entry(models.load),
     },
 }
 
 
-def part(family: str, name: str) -> Part:
+def lookup(family: str, name: str) -> Entry:
     """
-    >>> part("imputers", "lineer")
+    >>> lookup("imputers", "lineer")
     Traceback (most recent call last):
     ...
-    roadworthy.errors.UnknownNameError: no part 'lineer' among the imputers: did you mean 'linear'? ...
+    roadworthy.core.errors.UnknownNameError: unknown imputer 'lineer': did you mean 'linear'? Available: ...
     """
-    known = REGISTRY[family]
-    if name not in known:
-        near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UnknownNameError(f"no part {name!r} among the {family}: {hint}There are: {', '.join(known)}")
-    return known[name]
+    entries = REGISTRY[family]
+    if name not in entries:
+        raise _unknown(family.removesuffix("s"), name, entries)
+    return entries[name]
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    return UnknownNameError(f"unknown {kind} {name!r}: {suggestion(name, known)}")
+
+
+def suggestion(name: str, known: Iterable[str], shown: Callable[[str], str] = repr) -> str:
+    """What `name` may be a misspelling of, and all that is `known`.
+
+    >>> suggestion("mofr", ("morf", "lerf"))
+    "did you mean 'morf'? Available: morf, lerf"
+    """
+    spellings = {option.lower(): option for option in known}
+    near = get_close_matches(name.lower(), spellings, n=1, cutoff=0.5)
+    hint = f"did you mean {shown(spellings[near[0]])}? " if near else ""
+    return f"{hint}Available: {', '.join(spellings.values())}"

@@ -1,9 +1,10 @@
 """Any other Captum method, by its class."""
 
+from difflib import get_close_matches
 from inspect import signature
 from typing import Any, final
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from roadworthy.attributions.maps import Reduce, reduced
 from roadworthy.core.errors import InputError
@@ -15,9 +16,10 @@ from roadworthy.core.types import Batch, Maps, Model
 class Captum:
     """Any Captum method that takes a `target`: `Captum(captum.attr.Saliency, abs=False)`.
 
-    `options` go to `attribute`, `init` to the constructor: `Captum(LayerGradCam, init={"layer": net.layer4})`. The
-    method sees the network and its normalized input. Methods that draw random numbers are seeded by key and ids, so
-    that they repeat; their maps depend on the batch size, because Captum offers no stream per image.
+    `options` go to `attribute`, `init` to the constructor: `Captum(LayerGradCam, init={"layer": net.layer4})`. A layer
+    may also be given by name, "layer4.0.conv1". The method gets the network and its normalized input. Methods that draw
+    random numbers are seeded by key and ids, so that they repeat; their maps depend on the batch size, because Captum
+    offers no stream per image.
     """
 
     def __init__(
@@ -32,8 +34,24 @@ class Captum:
         self.method, self.reduce, self.init, self.options = method, reduce, init or {}, options
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
+        init = {
+            name: _layer(model.network, value) if name == "layer" and isinstance(value, str) else value
+            for name, value in self.init.items()
+        }
         with key.fold("captum", *batch.ids.tolist()).torch_rng():
-            maps: Tensor = self.method(model.network, **self.init).attribute(
+            maps: Tensor = self.method(model.network, **init).attribute(
                 model.normalize(batch.images).requires_grad_(), target=batch.labels, **self.options
             )
         return reduced(maps.detach(), self.reduce)
+
+
+def _layer(network: Any, name: str) -> nn.Module:
+    """The module of that dotted name, as the user's own network calls it inside the wrapper around it."""
+    modules: dict[str, nn.Module] = {}
+    for root in (network, getattr(network, "network", None)):
+        modules |= dict(root.named_modules()) if isinstance(root, nn.Module) else {}
+    if name not in modules:
+        near = get_close_matches(name, modules, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "see the names in network.named_modules()"
+        raise InputError(f"layer {name!r}: the network has no such module; {hint}")
+    return modules[name]

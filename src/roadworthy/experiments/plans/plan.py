@@ -1,32 +1,45 @@
-"""A plan: data, model, methods and settings as values; the product of its axes is the work to do.
+"""A plan: data, model, methods and settings as values. The product of its axes is the work to do.
 
-It never touches data.
+A plan never touches data and builds nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from roadworthy.core.masks import FRACTIONS
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.loop import Recipe
 
 Spec = Mapping[str, Any]
-"""A part's `name` and its options: strings, numbers, lists and tables only."""
+"""What to build, in strings, numbers, lists and tables: a registry `name` and its options, or the user's `function`.
+
+A `function` is named "module:function". Without options the named object itself is the method or imputer; with
+options it is called with them and must return one. The module is importable, or a file beside the plan.
+"""
 
 LOCATIONS = ("root", "weights", "path")
-"""Options that say where something lies. What lies there is told by its fingerprint, so they belong to no id."""
+"""Options that say where a file lies. Ids use a fingerprint of its content instead."""
 
 SIZES = ("images", "sample")
-"""How much of a data set: the first so many, or so many drawn at random by key (for sets that are sorted by class)."""
+"""How much of a dataset to use: the first `images`, or a random `sample` (for datasets that are sorted by class)."""
 
-CONTROLS = ("random", "edges", "center")
+ORDERS = ("morf", "lerf")
+
+BLIND_CONTROLS = ("random", "edges", "center")
+"""Controls that know nothing of the model: a useful method beats them."""
+
+CONTROLS = (*BLIND_CONTROLS, "blurred", "inverted")
+"""What methods are compared with; `blurred` and `inverted` are copies of the maps of some methods."""
+
+LEADERS = 2
+"""How many of the leading methods are copied if a plan does not name the ones to copy."""
 
 EVALUATORS = ("no-retrain", "retrain", "fine-tuned")
 TRAINED = ("retrain", "fine-tuned")
-"""evaluators that need train images and a recipe"""
+"""Evaluators that need train images and a recipe."""
 
 Setting = tuple[str, str, str]
 """order, imputer, evaluator"""
@@ -41,7 +54,7 @@ STRATEGIES: Mapping[str, tuple[Setting, ...]] = {
 
 @dataclass(frozen=True)
 class Training:
-    """How the model that is explained was trained, for `roadworthy train`; its weights are what belongs to ids."""
+    """How `roadworthy train` fits the model to explain. Not part of any id: the fingerprint of the weights is."""
 
     recipe: Recipe
     data: Spec
@@ -54,42 +67,45 @@ class Plan:
     model: Spec
     methods: Mapping[str, Spec]
     controls: tuple[str, ...] = CONTROLS
-    blurred: tuple[str, ...] = ()
-    """methods of which a blurred copy is evaluated too"""
-    orders: tuple[str, ...] = ("morf", "lerf")
+    copied: tuple[str, ...] = ()
+    """methods of which blurred and inverted copies are made; by default the two leading ones"""
+    orders: tuple[str, ...] = ORDERS
     imputers: Mapping[str, Spec] = field(default_factory=lambda: {"linear": {"name": "linear"}})
     evaluators: tuple[str, ...] = ("no-retrain",)
+    strategies: tuple[str, ...] = ()
+    """named settings, instead of the product of orders, imputers and evaluators"""
     fractions: tuple[float, ...] = FRACTIONS
     seeds: tuple[int, ...] = (0,)
-    strategies: tuple[str, ...] = ()
-    """settings by name, instead of the product of orders, imputers and evaluators"""
+    target: Literal["label", "prediction"] = "label"
+    """the class to explain"""
+    channel_reduction: Literal["sum", "abs_sum", "max_abs"] = "sum"
+    units: Literal["pixels"] = "pixels"
+    until: Literal["ranked", "best"] | None = None
+    """when to stop early; None evaluates all images"""
+    confidence: float = 0.95
+    margin: float = 0.02
     train: Spec | None = None
     """the train split, for evaluators and imputers that train"""
     recipe: Recipe | None = None
     network: Spec | None = None
-    """what is trained from scratch; the model's own architecture if not given"""
+    """the architecture that is retrained; by default that of the model"""
     loss: str = ""
-    """"package.module:function"; cross-entropy if not given"""
+    """"module:function"; by default cross-entropy"""
     augment: str = ""
-    """a part, or "package.module:function"; nothing if not given"""
+    """an augmentation of the registry, or "module:function"; by default none"""
     gain: GainRecipe | None = None
-    """how a GAIN without weights is trained"""
+    """how to train a GAIN without weights"""
     training: Training | None = None
     map_seed: int = 0
-    map_batch: int = 64
-    batch: int = 64
+    map_batch_size: int = 64
+    batch_size: int = 64
+    block_size: int | None = None
+    """images per recorded block"""
     threads: int = 1
     folder: Path = Path()
     """what relative paths are relative to"""
-
-    @property
-    def maps(self) -> dict[str, Spec]:
-        """Every map that the plan needs: the methods', the controls' and the blurred copies'."""
-        return {
-            **self.methods,
-            **{name: {"name": name} for name in self.controls},
-            **{f"{name} blurred": {"name": "blurred", "of": self.methods[name]} for name in self.blurred},
-        }
+    text: str = ""
+    """the TOML source"""
 
     @property
     def settings(self) -> tuple[Setting, ...]:
@@ -102,35 +118,61 @@ class Plan:
         return any(evaluator == "retrain" for _, _, evaluator in self.settings)
 
     @property
+    def blind_controls(self) -> tuple[str, ...]:
+        return tuple(name for name in self.controls if name in BLIND_CONTROLS)
+
+    @property
+    def copy_controls(self) -> tuple[str, ...]:
+        """The kinds of copies; the copy of a method is named "METHOD KIND"."""
+        return tuple(name for name in self.controls if name not in BLIND_CONTROLS)
+
+    @property
     def trained_imputers(self) -> tuple[str, ...]:
-        """those that come without weights"""
-        return tuple(name for name, spec in self.imputers.items() if spec["name"] == "gain" and "weights" not in spec)
+        """Imputers without weights, which the run trains."""
+        return tuple(name for name, spec in self.imputers.items() if _is_gain(spec) and "weights" not in spec)
 
     @property
     def imputer_files(self) -> dict[str, Path]:
-        """where the weights of the others lie (`weights` of a linear fill are numbers)"""
-        gains = {name: spec for name, spec in self.imputers.items() if spec["name"] == "gain" and "weights" in spec}
+        """Imputers with weights, and their files. (The `weights` of a linear imputer are numbers.)"""
+        gains = {name: spec for name, spec in self.imputers.items() if _is_gain(spec) and "weights" in spec}
         return {name: self.folder / spec["weights"] for name, spec in gains.items()}
 
-    def sweeps(self) -> Iterator[tuple[str, str, str, str, int]]:
-        """(method, order, imputer, evaluator, seed): all that a curve is drawn from."""
-        for method, setting, seed in product(self.maps, self.settings, self.seeds):
-            yield method, *setting, seed
+    @property
+    def map_files(self) -> dict[str, Path]:
+        """Methods given as precomputed maps, and their files."""
+        return {name: self.folder / spec["path"] for name, spec in self.methods.items() if spec.get("name") == "maps"}
 
-    def tunings(self) -> tuple[tuple[str, int], ...]:
-        """(imputer, seed) of each model that is tuned with random masks."""
-        imputers = dict.fromkeys(imputer for _, imputer, evaluator in self.settings if evaluator == "fine-tuned")
-        return tuple(product(imputers, self.seeds))
+    @property
+    def function_files(self) -> dict[str, Path]:
+        """The user's functions that are defined in a file beside the plan, and that file."""
+        specs = (*self.methods.values(), *self.imputers.values(), self.model, self.network or {})
+        names = [spec.get("function", spec.get("factory", "")) for spec in specs]
+        names += [self.loss, self.augment, self.training.augment if self.training else ""]
+        files = {
+            name: self.folder / (name.partition(":")[0].replace(".", "/") + ".py") for name in names if ":" in name
+        }
+        return {name: path for name, path in files.items() if path.is_file()}
 
     def counts(self) -> dict[str, int]:
-        """How much work the plan means. Without removal nothing depends on the method: one training per seed."""
-        sweeps = list(self.sweeps())
-        retrained = sum(evaluator == "retrain" for _, _, _, evaluator, _ in sweeps) * (len(self.fractions) - 1)
+        """How much work the plan means.
+
+        Inverted copies are free: the MoRF curve of one is the LeRF curve of its method. Without removal a retrained
+        model does not depend on the method: one training per seed.
+        """
+        copies = len(self.copied) or min(LEADERS, len(self.methods))
+        methods = len(self.methods) + len(self.blind_controls) + copies * ("blurred" in self.controls)
+        curves = methods * len(self.settings) * len(self.seeds)
+        retrained_curves = methods * sum(evaluator == "retrain" for *_, evaluator in self.settings) * len(self.seeds)
+        fine_tuned = {imputer for _, imputer, evaluator in self.settings if evaluator == "fine-tuned"}
         return {
-            "maps": len(self.maps) * (2 if self.retrains else 1),
-            "points": len(sweeps) * len(self.fractions),
-            "trainings": retrained
-            + (len(self.seeds) if self.retrains else 0)
-            + len(self.tunings())
+            "maps": methods * (2 if self.retrains else 1),
+            "points": curves * len(self.fractions),
+            "trainings": retrained_curves * (len(self.fractions) - 1)
+            + self.retrains * len(self.seeds)
+            + len(fine_tuned) * len(self.seeds)
             + len(self.trained_imputers),
         }
+
+
+def _is_gain(spec: Spec) -> bool:
+    return spec.get("name") == "gain"

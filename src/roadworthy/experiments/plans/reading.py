@@ -1,22 +1,20 @@
-"""From a TOML file to a Plan, checked whole: every complaint starts with the key it is about.
+"""From a TOML file to a checked Plan. Paths in a plan are relative to its file."""
 
-Paths in a plan are relative to its file.
-"""
-
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from difflib import get_close_matches
+from dataclasses import asdict, fields, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from roadworthy.core.errors import PlanError, RoadworthyError
-from roadworthy.core.masks import checked_fractions
+from pydantic import Strict
+
+from roadworthy.core.errors import PlanError, RoadworthyError, UnknownNameError
 from roadworthy.evaluation.evaluators import RECIPES
-from roadworthy.experiments.plans.plan import CONTROLS, EVALUATORS, SIZES, STRATEGIES, TRAINED, Plan, Spec, Training
-from roadworthy.experiments.registry import REGISTRY, part
+from roadworthy.experiments.plans.complaints import check_keys, one_of, recipe_error, validated
+from roadworthy.experiments.plans.plan import SIZES, STRATEGIES, TRAINED, Plan, Spec, Training
+from roadworthy.experiments.plans.tables import GAIN, RECIPE, TRAINING, Count, FunctionName, Tables
+from roadworthy.experiments.registry import lookup
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.loop import Recipe
 
@@ -24,258 +22,211 @@ from roadworthy.training.loop import Recipe
 def read_plan(path: Path | str) -> Plan:
     path = Path(path)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        tables = tomllib.loads(text)
     except OSError as error:
-        raise PlanError(f"{path}: no plan could be read ({error.strerror}); copy one from plans/") from error
+        raise PlanError(f"{path}: cannot read the plan ({error.strerror}); copy one from plans/") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PlanError(f"{path} is no TOML: {error}") from error
+        raise PlanError(f"{path}: not a valid TOML file: {error}") from error
     try:
-        return plan_from(tables, path.resolve().parent)
+        return replace(plan_from(tables, path.resolve().parent), text=text)
     except PlanError as error:
         raise PlanError(f"{path}: {error}") from error
 
 
-_SECTIONS: dict[str, tuple[str, ...]] = {
-    "data": (),
-    "model": (),
-    "methods": (),
-    "evaluation": ("orders", "imputers", "evaluators", "strategies", "fractions", "seeds", "controls", "blurred"),
-    "train": (),
-    "recipe": ("name", "model", "loss", "augment", *(one.name for one in fields(Recipe))),
-    "gain": tuple(one.name for one in fields(GainRecipe)),
-    "training": ("name", "data", "augment", *(one.name for one in fields(Recipe))),
-    "run": ("map_seed", "map_batch", "batch", "threads"),
-}
-
-
 def plan_from(tables: Mapping[str, Any], folder: Path = Path()) -> Plan:
-    """Check the tables of a plan; every complaint starts with the key it is about."""
-    _check_keys("", tables, tuple(_SECTIONS))
-    for name in ("data", "model", "methods"):
-        if not isinstance(tables.get(name), dict) or not tables[name]:
-            raise PlanError(f"[{name}] is missing or empty: see plans/ for one that works")
-    evaluation, run = (_section(tables, name) for name in ("evaluation", "run"))
-    methods = {name: _spec(f"methods.{name}", "attributions", value) for name, value in tables["methods"].items()}
-    options: dict[str, Any] = {}
-    if "fractions" in evaluation:
-        options["fractions"] = _fractions(evaluation["fractions"])
-    for key in ("orders", "evaluators", "strategies", "controls", "blurred"):
-        if key in evaluation:
-            options[key] = _names(f"evaluation.{key}", evaluation[key], _known(key, methods))
-    if "seeds" in evaluation:
-        options["seeds"] = tuple(
-            _whole(f"evaluation.seeds[{i}]", v) for i, v in enumerate(_list("evaluation.seeds", evaluation["seeds"]))
-        )
-    if "imputers" in evaluation:
-        options["imputers"] = _imputers(evaluation["imputers"])
-    options |= {key: _whole(f"run.{key}", value, least=0 if key == "map_seed" else 1) for key, value in run.items()}
-    data, model = _data("data", tables["data"]), _model("model", tables["model"])
-    plan = Plan(data=data, model=model, methods=methods, folder=folder, **_strategic(options))
-    if clash := set(plan.methods) & {*plan.controls, *(f"{name} blurred" for name in plan.blurred)}:
-        raise PlanError(f"methods.{clash.pop()}: a control has that name; rename the method")
-    return replace(_with_gain(_with_training(plan, tables), tables), training=_training(data, tables))
-
-
-def _strategic(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Strategies say what the axes are; both at once would contradict each other."""
-    if "strategies" not in options:
-        return dict(options)
-    if not options["strategies"]:
-        raise PlanError("evaluation.strategies = []: give a list with at least one entry")
-    if given := [key for key in ("orders", "imputers", "evaluators") if key in options]:
-        raise PlanError(f"evaluation.{given[0]}: the strategies say that already; leave one of the two out")
-    settings = [setting for name in options["strategies"] for setting in STRATEGIES[name]]
-    orders, imputers, evaluators = (tuple(dict.fromkeys(axis)) for axis in zip(*settings, strict=True))
-    return {
-        **options,
-        "orders": orders,
-        "imputers": {name: {"name": name} for name in imputers},
-        "evaluators": evaluators,
-    }
-
-
-def _with_training(plan: Plan, tables: Mapping[str, Any]) -> Plan:
-    """The sections of the evaluators that train: needed by them, and by nobody else."""
-    trained = [evaluator for evaluator in plan.evaluators if evaluator in TRAINED]
-    for name in ("train", "recipe"):
-        if not trained and name in tables and not (name == "train" and "gain" in tables):
-            raise PlanError(f'[{name}]: no evaluator trains here; add evaluators = ["retrain"] to [evaluation]')
-        if trained and not isinstance(tables.get(name), dict):
-            raise PlanError(f"[{name}] is missing: the evaluator {trained[0]!r} needs it; see docs/retraining.md")
-    if not trained:
-        return plan
-    table = dict(_section(tables, "recipe"))
-    network = table.pop("model", None)
-    loss, augment = (_function("recipe", key, table.pop(key, "")) for key in ("loss", "augment"))
-    recipe = _recipe("recipe", table)
-    if recipe.select == "best-on-test" and "fine-tuned" in trained:
-        raise PlanError(
-            "recipe.select = 'best-on-test': a fine-tuned model evaluators all points, so it cannot be chosen so"
-        )
-    return replace(
-        plan,
-        train=_train(plan.data, tables["train"]),
-        recipe=recipe,
-        network=None if network is None else _model("recipe.model", network),
-        loss=loss,
-        augment=augment,
+    """Check the tables of a plan. Every complaint starts with the dotted key it is about."""
+    sections: Mapping[str, Any] = validated(Tables, dict(tables))
+    plan = Plan(
+        data=_data("data", sections["data"]),
+        model=_model("model", sections["model"]),
+        methods={name: _spec(f"methods.{name}", "attributions", value) for name, value in sections["methods"].items()},
+        folder=folder,
+        **_axes(sections.get("evaluation", {})),
+        **sections.get("run", {}),
     )
+    _check_names(plan)
+    plan = _with_gain(_with_retraining(plan, sections), sections)
+    _check_settings(plan)
+    return replace(plan, training=_training(plan, sections))
 
 
-def _function(section: str, key: str, value: Any) -> str:
-    """One of the user's own, by "package.module:function", or an augmentation of ours."""
-    if not isinstance(value, str):
-        raise PlanError(f'{section}.{key} = {value!r}: name a function, as in "mine:{key}"')
-    if key == "augment" and value and ":" not in value:
-        _names(f"{section}.augment", [value], tuple(REGISTRY["augmentations"]))
-    return value
+def _axes(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """Strategies determine orders, imputers and evaluators, so a plan gives either."""
+    if "strategies" not in evaluation:
+        given = {"imputers": _imputers(evaluation["imputers"])} if "imputers" in evaluation else {}
+        return {**evaluation, **given}
+    for key in ("orders", "imputers", "evaluators"):
+        if key in evaluation:
+            raise PlanError(f"evaluation.{key}: evaluation.strategies determines it; remove one of the two")
+    settings = [setting for name in evaluation["strategies"] for setting in STRATEGIES[name]]
+    orders, imputers, evaluators = (tuple(dict.fromkeys(axis)) for axis in zip(*settings, strict=True))
+    specs = {name: {"name": name} for name in imputers}
+    return {**evaluation, "orders": orders, "imputers": specs, "evaluators": evaluators}
 
 
-def _training(data: Spec, tables: Mapping[str, Any]) -> Training | None:
-    if "training" not in tables:
-        return None
-    table = dict(_section(tables, "training"))
-    learned, augment = table.pop("data", {}), _function("training", "augment", table.pop("augment", ""))
-    if not isinstance(learned, dict):
-        raise PlanError(f"training.data = {learned!r}: write it as a table, [training.data]")
-    training = Training(_recipe("training", table), _train(data, learned), augment)
-    if "weights" not in tables["model"]:  # a run would explain fresh weights, and say nothing
-        raise PlanError('[training]: say in [model] where its weights belong, as in weights = "mine.safetensors"')
-    return training
+def _imputers(values: Sequence[Any]) -> dict[str, Spec]:
+    """name to spec: the name in `as`, or that of the imputer or function."""
+    named: dict[str, Spec] = {}
+    for position, value in enumerate(values):
+        key = f"evaluation.imputers[{position}]"
+        spec = dict(_spec(key, "imputers", value, extra=("as",)))
+        name = validated(Annotated[str, Strict()], spec.pop("as", _last(spec)), key, "as")
+        if name in named:
+            raise PlanError(f'{key}: {name!r} is already taken; name this one with {{ ..., as = "another name" }}')
+        named[name] = spec
+    return named
 
 
-def _with_gain(plan: Plan, tables: Mapping[str, Any]) -> Plan:
-    """[gain] is for imputers without weights and for `roadworthy gain`; it learns from the train split alone."""
-    if "gain" not in tables:
-        if plan.trained_imputers:
-            raise PlanError(
-                f"evaluation.imputers: {plan.trained_imputers[0]!r} has no weights: name a file, "
-                '{ name = "gain", weights = "..." }, or say in [gain] and [train] how it is trained; see docs/gain.md'
-            )
-        return plan
-    if not isinstance(tables.get("train"), dict):
-        raise PlanError("[train] is missing: a GAIN learns from images of its own, never from those that are evaluated")
-    try:
-        gain = GainRecipe(**_section(tables, "gain"))
-    except (RoadworthyError, TypeError) as error:
-        raise PlanError(f"gain: {error}") from error
-    return replace(plan, train=_train(plan.data, tables["train"]), gain=gain)
-
-
-def _train(data: Spec, table: Mapping[str, Any]) -> Spec:
-    """The options of [data] but for what [train] says; split = "train" where the data set has splits."""
-    if "name" in table:
-        return _data("train", table)
-    has_splits = "split" in signature(part("datasets", data["name"]).make).parameters
-    base = {key: value for key, value in data.items() if key not in SIZES}
-    return _data("train", {**base, **({"split": "train"} if has_splits else {}), **table})
-
-
-def _recipe(section: str, table: Mapping[str, Any]) -> Recipe:
-    """A named recipe with some of its fields changed, or all by its fields."""
-    options: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    name = options.pop("name", None)
-    if name is not None:
-        _names(f"{section}.name", [name], tuple(RECIPES))
-    try:
-        return replace(RECIPES[name], **options) if name else Recipe(**options)
-    except (RoadworthyError, TypeError) as error:
-        raise PlanError(f"{section}: {error}") from error
-
-
-def _section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = tables.get(name, {})
-    if not isinstance(section, dict):
-        raise PlanError(f"{name} = {section!r}: write it as a table, [{name}]")
-    _check_keys(f"{name}.", section, _SECTIONS[name])
-    return section
-
-
-def _check_keys(prefix: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in table:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {prefix}{near[0]}? " if near else ""
-            raise PlanError(f"{prefix}{key}: no such key; {hint}There are: {', '.join(known)}")
+def _last(spec: Spec) -> str:
+    name: str = spec["name"] if "name" in spec else spec["function"].partition(":")[2]
+    return name
 
 
 def _data(key: str, table: Mapping[str, Any]) -> Spec:
-    spec = _spec(key, "datasets", table, free=SIZES)
-    for count in (name for name in SIZES if name in spec):
-        _whole(f"{key}.{count}", spec[count], least=1)
+    spec = _spec(key, "datasets", table, extra=SIZES)
+    for size in (name for name in SIZES if name in spec):
+        validated(Count, spec[size], key, size)
     if all(name in spec for name in SIZES):
-        raise PlanError(f"{key}: images takes the first so many, sample draws so many at random: give one of the two")
+        raise PlanError(f"{key}.sample: {key}.images is given too; remove one of the two")
     return spec
 
 
 def _model(key: str, table: Mapping[str, Any]) -> Spec:
-    if "factory" in table:
-        return {**table, "name": "load"}
-    return _spec(key, "models", table, free=("weights", "mean", "std"))
+    if "factory" not in table:
+        return _spec(key, "models", table, extra=("weights", "mean", "std"))
+    if "name" in table:
+        raise PlanError(f"{key}.factory: {key}.name is given too; remove one of the two")
+    validated(FunctionName, table["factory"], key, "factory")
+    return {**table, "name": "load"}
 
 
-def _spec(key: str, family: str, value: Any, free: Sequence[str] = ()) -> Spec:
-    """A part by name, or a table with its name and options; `free` ones are not the part's own."""
-    spec = {"name": value} if isinstance(value, str) else value
-    if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):
-        raise PlanError(f'{key} = {value!r}: give a name, or a table such as {{ name = "..." }}')
+def _spec(key: str, family: str, value: Any, extra: Sequence[str] = ()) -> Spec:
+    """A registry name or the user's own function, alone or in a table with options; `extra` are not its own."""
+    spec = {"function" if ":" in value else "name": value} if isinstance(value, str) else value
+    if not isinstance(spec, dict):
+        raise PlanError(f'{key}: got {value!r}; give a name, or a table such as {{ name = "..." }}')
+    takes_functions = family in ("attributions", "imputers")
+    if "function" in spec and takes_functions:
+        if "name" in spec:
+            raise PlanError(f"{key}.function: {key}.name is given too; remove one of the two")
+        validated(FunctionName, spec["function"], key, "function")
+        return spec
+    if "name" not in spec:
+        raise PlanError(f"{key}.name: missing; `roadworthy list` shows all names")
     try:
-        options = part(family, spec["name"]).options
-    except RoadworthyError as error:
-        raise PlanError(f"{key}: {error}") from error
-    if options is not None:
-        _check_keys(f"{key}.", spec, ("name", *options, *free))
+        entry = lookup(family, validated(Annotated[str, Strict()], spec["name"], key, "name"))
+    except UnknownNameError as error:
+        own = '; for a function of your own write "module:function"' if takes_functions else ""
+        raise PlanError(f"{key}: {error}{own}") from error
+    if entry.options is not None:
+        check_keys(key, spec, ("name", *entry.options, *extra))
+    if missing := [option for option in entry.required if option not in spec and option != "weights"]:
+        raise PlanError(f"{key}.{missing[0]}: missing; {spec['name']!r} needs it")
     return spec
 
 
-def _imputers(value: Any) -> dict[str, Spec]:
-    specs = [
-        _spec(f"evaluation.imputers[{i}]", "imputers", one, free=("as", "weights"))
-        for i, one in enumerate(_list("evaluation.imputers", value))
-    ]
-    named: dict[str, Spec] = {
-        str(spec.get("as", spec["name"])): {k: v for k, v in spec.items() if k != "as"} for spec in specs
-    }
-    if len(named) < len(specs):
+# ── sections that train ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _with_retraining(plan: Plan, sections: Mapping[str, Any]) -> Plan:
+    """[train] and [recipe]: needed by the evaluators that train, and useless without them ([gain] needs [train])."""
+    trained = [evaluator for evaluator in plan.evaluators if evaluator in TRAINED]
+    for name in ("train", "recipe"):
+        if trained and name not in sections:
+            raise PlanError(f"{name}: missing; the evaluator {trained[0]!r} needs it, see docs/retraining.md")
+        if not trained and name in sections and not (name == "train" and "gain" in sections):
+            raise PlanError(f'{name}: no evaluator trains; remove it, or add evaluation.evaluators = ["retrain"]')
+    if not trained:
+        return plan
+    recipe, options = _recipe("recipe", sections["recipe"], RECIPE)
+    if recipe.select == "best-on-test" and "fine-tuned" in trained:
         raise PlanError(
-            'evaluation.imputers: two have the same name; tell them apart with { name = "...", as = "..." }'
+            "recipe.select: 'best-on-test' selects an epoch for each point, but 'fine-tuned' is one model for all "
+            'points; use "validation" or "last"'
         )
-    return named
+    return replace(
+        plan,
+        train=_train(plan.data, sections["train"], "train"),
+        recipe=recipe,
+        network=_model("recipe.model", options["model"]) if "model" in options else None,
+        loss=options.get("loss", ""),
+        augment=options.get("augment", ""),
+    )
 
 
-def _known(key: str, methods: Mapping[str, Spec]) -> Sequence[str]:
-    known = {
-        "orders": ("morf", "lerf"),
-        "evaluators": EVALUATORS,
-        "strategies": tuple(STRATEGIES),
-        "controls": CONTROLS,
-    }
-    return {**known, "blurred": tuple(methods)}[key]
-
-
-def _names(key: str, value: Any, known: Sequence[str]) -> tuple[str, ...]:
-    for name in _list(key, value, least=0):
-        if name not in known:
-            near = get_close_matches(str(name), known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise PlanError(f"{key}: {name!r} is unknown; {hint}There are: {', '.join(known)}")
-    return tuple(dict.fromkeys(value))
-
-
-def _fractions(value: Any) -> tuple[float, ...]:
+def _with_gain(plan: Plan, sections: Mapping[str, Any]) -> Plan:
+    """[gain] is for imputers without weights and for `roadworthy gain`; it trains on the train split alone."""
+    if "gain" not in sections:
+        if plan.trained_imputers:
+            raise PlanError(
+                f"evaluation.imputers: {plan.trained_imputers[0]!r} has no weights; give a file, "
+                '{ name = "gain", weights = "..." }, or add [gain] and [train] to train it, see docs/gain.md'
+            )
+        return plan
+    if "train" not in sections:
+        raise PlanError("train: missing; a GAIN trains on images of its own, never on those to evaluate")
+    options = validated(GAIN, sections["gain"], "gain")
     try:
-        return checked_fractions([0.0, *_list("evaluation.fractions", value)])
-    except (RoadworthyError, TypeError, ValueError) as error:
-        raise PlanError(f"evaluation.fractions: {error}") from error
+        gain = GainRecipe(**options)
+    except RoadworthyError as error:
+        raise recipe_error("gain", error) from error
+    return replace(plan, train=_train(plan.data, sections["train"], "train"), gain=gain)
 
 
-def _list(key: str, value: Any, least: int = 1) -> list[Any]:
-    if not isinstance(value, list) or len(value) < least:
-        raise PlanError(f"{key} = {value!r}: give a list" + (" with at least one entry" if least else ""))
-    return value
+def _training(plan: Plan, sections: Mapping[str, Any]) -> Training | None:
+    if "training" not in sections:
+        return None
+    recipe, options = _recipe("training", sections["training"], TRAINING)
+    data = _train(plan.data, options.get("data", {}), "training.data")
+    if "weights" not in plan.model:  # Otherwise a run would explain an untrained model.
+        raise PlanError('model.weights: missing; say where to save what [training] fits, as in "model.safetensors"')
+    return Training(recipe, data, options.get("augment", ""))
 
 
-def _whole(key: str, value: Any, least: int = 0) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < math.inf:
-        raise PlanError(f"{key} = {value!r}: give a whole number of at least {least}")
-    return value
+def _train(data: Spec, table: Mapping[str, Any], key: str) -> Spec:
+    """[data] with the options of `table` instead; split = "train" where the dataset has splits."""
+    if "name" in table:
+        return _data(key, table)
+    has_splits = "split" in signature(lookup("datasets", data["name"]).make).parameters
+    base = {name: value for name, value in data.items() if name not in SIZES}
+    return _data(key, {**base, **({"split": "train"} if has_splits else {}), **table})
+
+
+def _recipe(section: str, table: Mapping[str, Any], schema: Any) -> tuple[Recipe, Mapping[str, Any]]:
+    """A named recipe with some of its fields changed, or one given by its fields; and the options beside it."""
+    name = table.get("name")
+    base = asdict(RECIPES[name]) if isinstance(name, str) and name in RECIPES else {}
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    options = validated(schema, {**base, **given}, section)
+    names = {field.name for field in fields(Recipe)}
+    try:
+        recipe = Recipe(**{key: value for key, value in options.items() if key in names})
+    except RoadworthyError as error:
+        raise recipe_error(section, error) from error
+    return recipe, {key: value for key, value in options.items() if key not in names}
+
+
+# ── checks across keys ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_names(plan: Plan) -> None:
+    """Names of methods, controls and copies are distinct; copies are of methods."""
+    for name in plan.copied:
+        validated(Annotated[str, one_of(plan.methods)], name, "evaluation.copied")
+    if plan.copied and not plan.copy_controls:
+        raise PlanError('evaluation.copied: add "blurred" or "inverted" to evaluation.controls, or remove it')
+    copies = {f"{name} {kind}" for name in plan.copied or plan.methods for kind in plan.copy_controls}
+    for name in plan.methods:
+        if name in plan.controls or name in copies:
+            raise PlanError(f"methods.{name}: a control has the same name; rename the method")
+
+
+def _check_settings(plan: Plan) -> None:
+    if plan.until and len(plan.methods) + len(plan.blind_controls) < 2:
+        raise PlanError(f"evaluation.until: {plan.until!r} compares methods; give at least two methods or controls")
+    if plan.retrains and plan.map_files:
+        raise PlanError(
+            f"methods.{next(iter(plan.map_files))}: precomputed maps cover the images of [data] only, "
+            "but 'retrain' needs maps of the train images too; remove one of the two"
+        )
