@@ -1,0 +1,209 @@
+"""`run` a plan into a run directory, and `load` what one holds."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from roadworthy.core.errors import InputError, StoreError
+from roadworthy.core.files import write_atomically
+from roadworthy.core.types import UNLABELED
+from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.sweep import source_of
+from roadworthy.experiments.build import (
+    Fingerprints,
+    build,
+    check_training,
+    design_of,
+    fingerprints,
+    make_worker,
+)
+from roadworthy.experiments.comparison import Comparison
+from roadworthy.experiments.design import Design, Survey, survey
+from roadworthy.experiments.executors import InProcess, Local, Ray
+from roadworthy.experiments.plans import Plan, read_plan
+from roadworthy.experiments.plans.plan import LOCATIONS
+from roadworthy.experiments.progress import Bar
+from roadworthy.experiments.rehearsal import rehearse
+from roadworthy.experiments.results import Results, collect, read_saved
+from roadworthy.experiments.runner import Executor, GroupKey, Listener, execute, grouping, origin
+from roadworthy.experiments.source import Source
+from roadworthy.experiments.stores.run_directory import RunDirectory
+from roadworthy.experiments.worker import Worker
+
+ExecutorName = Literal["local", "ray"]
+
+
+def run(
+    plan: str | Path | Plan,
+    store: str | Path | None = None,
+    *,
+    executor: ExecutorName = "local",
+    jobs: int = 1,
+    address: str = "local",
+    progress: bool = True,
+) -> Comparison:
+    """Run the pending items of a plan in a run directory, which is created or resumed, and load its results.
+
+    `store`: the run directory, by default runs/NAME-OF-PLAN. `jobs`: processes; 1 computes in this one, 0 means as many
+    as cores and the plan's threads allow. `executor`: "local", or "ray" for the cluster at `address`.
+    """
+    opened = plan if isinstance(plan, Plan) else read_plan(plan)
+    folder = Path(store) if store is not None else default_store(plan)
+    with Bar("run", progress) as bar:
+        run_plan(opened, RunDirectory(folder), executor, jobs, address, bar)
+    return load(folder)
+
+
+def default_store(plan: str | Path | Plan) -> Path:
+    if isinstance(plan, Plan):
+        raise InputError("say where the results of this plan belong, as in store='runs/mine'")
+    return Path("runs") / Path(plan).stem
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A plan that is ready to run."""
+
+    plan: Plan
+    experiment: Experiment
+    prints: Fingerprints
+    design: Design
+
+    @property
+    def group_key(self) -> GroupKey:
+        return grouping({name: _hashable(source_of(method)) for name, method in self.experiment.methods.items()})
+
+    def executor(self, name: ExecutorName, jobs: int, address: str) -> Executor:
+        make = partial(make_worker, self.plan, self.prints)
+        if name == "ray":
+            return Ray(make, address, self.plan.threads)
+        jobs = jobs or max(1, (os.cpu_count() or 1) // self.plan.threads)
+        return Local(make, jobs) if jobs > 1 else InProcess(Worker(self.experiment))
+
+
+def prepare(plan: Plan) -> Prepared:
+    experiment = build(plan)
+    prints = fingerprints(plan, experiment)
+    return Prepared(plan, experiment, prints, design_of(plan, prints))
+
+
+def run_plan(
+    plan: Plan,
+    store: RunDirectory,
+    executor: ExecutorName,
+    jobs: int,
+    address: str,
+    listener: Listener,
+    on_complaints: Callable[[list[str]], None] = lambda complaints: None,
+) -> Survey:
+    """Run what is pending; returns the state of the run directory. The runner writes plan and manifest."""
+    store.manifest()  # another format, or no run directory at all, is an error before anything is read
+    prepared = prepare(plan)
+    with store.locked():
+        complaints = store.clean()
+        complaints += keep_plan(plan, store)
+        on_complaints(complaints)
+        write_manifest(prepared, store)
+        if survey(prepared.design, store).missing:
+            check_training(plan, prepared.experiment)
+            rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0])
+        return execute(
+            prepared.design, store, prepared.executor(executor, jobs, address), prepared.group_key, listener
+        )
+
+
+def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
+    """A run directory holds the plan that was run last."""
+    content, complaints = plan.text.encode(), []
+    if store.plan_path.exists() and store.plan_path.read_bytes() != content:
+        complaints = [
+            f"{store.root} was filled by another plan; status, show and export follow this one from now on. "
+            "The other's results stay: run that plan again to see them"
+        ]
+    write_atomically(store.plan_path, content)
+    return complaints
+
+
+def write_manifest(prepared: Prepared, store: RunDirectory) -> None:
+    data = prepared.experiment.data
+    store.write_manifest(
+        {
+            **origin(),
+            "kind": "plan",
+            "fingerprints": prepared.prints._asdict(),
+            "folder": str(prepared.plan.folder.resolve()),
+            "classes": data.classes,
+            "unlabeled": bool((next(data.batches(1)).labels == UNLABELED).all()),
+            "about": {"Model": _text(prepared.plan.model), "Data": _text(prepared.plan.data)},
+            "durations": store.manifest().get("durations", {}),
+        }
+    )
+
+
+def _text(spec: Mapping[str, Any]) -> str:
+    """A part and its options, for people; not where its files lie.
+
+    >>> _text({"name": "cifar10", "root": "/home/me/data", "split": "test"})
+    'cifar10 (split: test)'
+    """
+    name = spec.get("factory", spec.get("name"))
+    shown = {key: value for key, value in spec.items() if key not in ("name", "factory", "root", "path")}
+    options = [f"{key}: {Path(value).name if key in LOCATIONS else value}" for key, value in shown.items()]
+    return f"{name} ({', '.join(options)})" if options else str(name)
+
+
+# ── reading a run directory ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A run directory with its plan, read without its data."""
+
+    store: RunDirectory
+    plan: Plan
+    design: Design
+
+    @property
+    def source(self) -> Source:
+        return Source(self.design, self.store, lambda: build(self.plan))
+
+    def results(self) -> Results:
+        return collect(self.design, survey(self.design, self.store), self.store, self.store.manifest())
+
+
+def open_run(folder: str | Path, plan: Plan | None = None) -> OpenRun:
+    """`plan`: its own file, where the paths in the kept copy do not lead to the data any more."""
+    store = RunDirectory(Path(folder))
+    manifest = store.manifest()
+    if manifest.get("kind") != "plan" or not store.plan_path.exists():
+        raise StoreError(f"{folder} is not the run directory of a plan: make one with `roadworthy run PLAN`")
+    kept = read_plan(store.plan_path)
+    kept = replace(kept, folder=Path(manifest.get("folder", kept.folder)))
+    prints = Fingerprints.from_json(manifest["fingerprints"])
+    return OpenRun(store, plan or kept, design_of(kept, prints))
+
+
+def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:
+    """The results in a run directory: of a plan, or of a saved comparison."""
+    store = RunDirectory(Path(folder))
+    manifest = store.manifest()
+    if manifest.get("kind") == "comparison":
+        return Comparison(read_saved(store))
+    opened = open_run(folder, read_plan(plan) if plan is not None else None)
+    results = opened.results()
+    if not results.predictions:
+        missing = 0 if results.missing is None else len(results.missing)
+        raise StoreError(f"{folder} holds no complete curve yet, {missing:,} are missing items: run its plan again")
+    group_key = grouping({name: name for name in opened.design.base_methods})
+    return Comparison(results, opened.source, group_key, opened.plan.text)
+
+
+def _hashable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value
