@@ -1,20 +1,34 @@
 # Every target works on a fresh clone with only Python 3.11+ and make.
 PYTHON ?= python3
+WORKERS ?= 2
 BIN := .venv/bin
+# The tests of a file stay on one worker, so its module-scoped fixtures are built once. Files start in the order in
+# which they are collected: tests/claims, contracts and e2e, which hold the longest ones, come first.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check format docs bench reproduce clean
+.PHONY: demo test lint check wheel-demo format docs bench reproduce clean
 
 demo: .venv/ready
 	$(BIN)/roadworthy demo
 
-test: .venv/ready
-	$(BIN)/python -m pytest
+test: .venv/ready  # all but the slow tests
+	$(PYTEST) -m "not slow"
 
-check: .venv/ready
+lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+
+check: lint  # what CI runs, with wheel-demo
+	$(PYTEST)
+
+# Install the wheel into an empty environment and run the demo outside of the source tree.
+wheel-demo:
+	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; unset PYTHONPATH; \
+	$(PYTHON) -m venv "$$dir/env"; \
+	"$$dir/env/bin/python" -m pip wheel --quiet --no-deps -w "$$dir" .; \
+	"$$dir/env/bin/python" -m pip install --quiet -c constraints.txt "$$(echo "$$dir"/roadworthy-*.whl)[demo]"; \
+	cd "$$dir"; env/bin/roadworthy demo --images 24 --out demo.html; test -s demo.html
 
 format: .venv/ready
 	$(BIN)/ruff format .
@@ -23,7 +37,7 @@ format: .venv/ready
 bench: .venv/ready
 	$(BIN)/python bench/report.py
 
-reproduce: .venv/ready  # hours; stop it at any moment, and run it again
+reproduce: .venv/ready  # takes hours; interrupt it at any time and run it again to resume
 	$(BIN)/python -m reproduction.run
 
 docs: .venv/ready
@@ -32,7 +46,7 @@ docs: .venv/ready
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -c "from roadworthy.imputers.multigrid import compile_now; compile_now()"
+	$(BIN)/python -c "from roadworthy.imputers.solvers.multigrid import compile_now; compile_now()"
 	touch $@
 
 clean:

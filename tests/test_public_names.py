@@ -1,8 +1,55 @@
+import re
+from pathlib import Path
+
+import pytest
+
 import roadworthy
 
+PROJECT = Path(__file__).parent.parent
 
-def test_the_public_names_are_sorted_complete_and_there():
-    public = roadworthy.__all__
-    assert public == sorted(public, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
-    assert all(hasattr(roadworthy, name) for name in public)
-    assert len(public) == len(set(public))
+PUBLIC = {
+    "CONTROLS", "FRACTIONS", "PAPER_FRACTIONS", "REGISTRY",
+    "Batch", "Blur", "Comparison", "Constant", "DatasetMean", "Gain", "ImageMean", "Key", "NoisyLinear", "Normalized",
+    "Point", "Predictions",
+    "attributions", "compare", "datasets", "errors", "impute", "imputers", "models", "removal_mask", "statistics",
+}  # fmt: skip
+"""Adding a name adds a promise, removing or renaming one breaks users: change this set on purpose."""
+
+
+def test_all_lists_the_public_names_once_and_sorted():
+    """Constants, then classes, then modules and functions, as ruff sorts `__all__`."""
+    names = roadworthy.__all__
+    assert set(names) == PUBLIC
+    assert names == sorted(PUBLIC, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+
+
+def test_dir_shows_the_public_names_only():
+    assert {name for name in dir(roadworthy) if not name.startswith("_")} == PUBLIC
+
+
+def test_every_public_name_can_be_imported():
+    namespace = {}
+    exec("from roadworthy import *", namespace)
+    assert namespace.keys() - {"__builtins__"} == PUBLIC
+    assert [name for name in PUBLIC if namespace[name] is not getattr(roadworthy, name)] == []
+
+
+def test_a_public_name_is_that_of_the_object():
+    for name in PUBLIC:
+        public = getattr(roadworthy, name)
+        if hasattr(public, "__name__"):
+            assert public.__name__.rpartition(".")[2] == name
+
+
+def test_other_names_are_an_attribute_error():
+    with pytest.raises(AttributeError, match="'nothing'"):
+        roadworthy.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "page",
+    [PROJECT / "README.md", *sorted(PROJECT.glob("docs/*.md")), *sorted(PROJECT.glob("examples/*.py"))],
+    ids=lambda page: page.name,
+)
+def test_documents_use_public_names_only(page):
+    assert set(re.findall(r"\brw\.(\w+)", page.read_text())) <= PUBLIC

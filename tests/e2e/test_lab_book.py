@@ -247,6 +247,7 @@ def wait_for(condition, seconds=90):
         time.sleep(0.05)
 
 
+@pytest.mark.ray
 def test_ray_on_two_nodes_gives_the_same_bytes_though_a_worker_is_killed(project, unbroken, cluster):
     process = subprocess.Popen(
         command("run", "plan.toml", "--store", "ray", "--executor", "ray", "--address", cluster), cwd=project
