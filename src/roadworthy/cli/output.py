@@ -1,0 +1,77 @@
+"""What several commands share: arguments, a console, and how things are printed and written."""
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from roadworthy.core.errors import InputError, MissingExtraError, StoreError
+from roadworthy.core.files import write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from roadworthy.experiments.comparison import Comparison
+
+console = Console()
+
+PlanPath = Annotated[Path, typer.Argument(help="A plan in TOML; plans/ holds some to copy.", show_default=False)]
+StorePath = Annotated[Path, typer.Argument(help="A run directory.", show_default=False)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Jobs = Annotated[int, typer.Option(min=0, help="Processes; 0 means as many as cores and threads allow.")]
+
+
+def say(text: str) -> None:
+    """Print text that may hold names chosen by users, as it is."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    Console(stderr=True).print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def load_run(folder: Path, plan: Path | None = None) -> "Comparison":
+    """The results in a run directory; incomplete curves are left out, with a warning."""
+    from roadworthy.experiments.run import load
+
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is not a run directory: make one with `roadworthy run PLAN --store {folder}`")
+    comparison = load(folder, plan)
+    missing = comparison.results.missing
+    if missing is not None and len(missing):
+        warn(f"{folder}: {len(missing):,} curves are incomplete and left out")
+    return comparison
+
+
+_WRITERS = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+
+
+def check_table(file: Path) -> None:
+    """Before long work: can a table be written to this file?"""
+    if file.suffix not in _WRITERS:
+        raise InputError(f"{file}: tables are written as {', '.join(_WRITERS)}")
+
+
+def write_table(table: "pd.DataFrame", file: Path) -> None:
+    """As CSV, Parquet or JSON records, by the file's suffix."""
+    check_table(file)
+    options = {"orient": "records"} if file.suffix == ".json" else {"index": False}
+    buffer = io.BytesIO()
+    try:
+        getattr(table, _WRITERS[file.suffix])(buffer, **options)
+    except ImportError as error:
+        raise MissingExtraError("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
+    write_atomically(file, buffer.getvalue())
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(5400), duration(86400 * 1000)
+    ('90 minutes', '2.7 years')
+    """
+    units = ((31557600, "years"), (86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "seconds"))
+    count = seconds / size
+    return f"{count:.1f} {unit}" if count < 10 and size > 1 else f"{count:,.0f} {unit}"
