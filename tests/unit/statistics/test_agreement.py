@@ -90,7 +90,7 @@ def test_all_settings_make_a_table_and_a_square():
     assert square.shape == (12, 12)
     assert (np.diag(square) == 1).all()
     assert square.equals(square.T)
-    assert square.loc["no-retrain · morf · fixed", "retrained · morf · gain"] == 1
+    assert square.loc["no-retrain · morf · fixed", "retrain · morf · gain"] == 1
     assert square.loc["no-retrain · morf · fixed", "no-retrain · lerf · gain"] == -1
     assert list(table.columns) == [
         "evaluator_a", "order_a", "imputer_a", "evaluator_b", "order_b", "imputer_b", "pairing", "spearman", "kendall", "alpha",

@@ -348,7 +348,7 @@ def test_images_of_one_class_are_not_taken_for_chance():
 def test_few_seeds_matter_where_the_judge_trains():
     assert "few seeds" not in warned(study(good=GOOD, bad=BAD)).index
     text = warned(study("retrain", good=GOOD, bad=BAD)).loc["few seeds", "text"]
-    assert text.startswith("retrained was run with 1 seed")
+    assert text.startswith("retrain was run with 1 seed")
 
 
 def paragraph(points, controls=(), cautions=()):
