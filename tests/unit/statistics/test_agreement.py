@@ -60,9 +60,9 @@ def test_runs_with_equal_averages_are_tied():
 
 def test_fraction_0_is_left_out_even_if_it_ranks():
     # Retrained models differ before removal; that ranks models, not maps.
-    one = {"a": {0.0: 0.9, 0.5: 0.1}, "b": {0.0: 0.8, 0.5: 0.2}}
-    other = {"a": {0.0: 0.8, 0.5: 0.1}, "b": {0.0: 0.9, 0.5: 0.2}}
-    row = statistics.agreement(curve_study({("morf", "linear"): one, ("morf", "fixed"): other})).iloc[0]
+    first = {"a": {0.0: 0.9, 0.5: 0.1}, "b": {0.0: 0.8, 0.5: 0.2}}
+    second = {"a": {0.0: 0.8, 0.5: 0.1}, "b": {0.0: 0.9, 0.5: 0.2}}
+    row = statistics.agreement(curve_study({("morf", "linear"): first, ("morf", "fixed"): second})).iloc[0]
     assert (row["fractions"], row["spearman"]) == (1, 1)
 
 
@@ -103,28 +103,30 @@ def test_all_settings_as_a_table_and_as_a_matrix():
 
 
 def test_agreement_leaves_out_controls_and_fractions_without_a_ranking():
-    one = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "random": {0.5: 0.9}}
+    first = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "random": {0.5: 0.9}}
     flat = {"a": {0.5: 0.4}, "b": {0.5: 0.4}, "random": {0.5: 0.1}}
-    table = statistics.agreement(curve_study({("morf", "linear"): one, ("morf", "fixed"): flat}), controls=("random",))
+    table = statistics.agreement(
+        curve_study({("morf", "linear"): first, ("morf", "fixed"): flat}), controls=("random",)
+    )
     assert table[["spearman", "kendall", "alpha"]].isna().all(axis=None)
     assert table["fractions"].iloc[0] == 0
 
 
 def test_methods_missing_in_one_setting_are_left_out_and_counted():
-    one = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}}
-    other = {"a": {0.5: 0.3}, "b": {0.5: 0.2}}
-    row = statistics.agreement(curve_study({("morf", "linear"): one, ("morf", "fixed"): other})).iloc[0]
+    first = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}}
+    second = {"a": {0.5: 0.3}, "b": {0.5: 0.2}}
+    row = statistics.agreement(curve_study({("morf", "linear"): first, ("morf", "fixed"): second})).iloc[0]
     assert (row["methods"], row["spearman"]) == (2, -1)
     alone = {"c": {0.5: 0.3}}
-    row = statistics.agreement(curve_study({("morf", "linear"): one, ("morf", "fixed"): alone})).iloc[0]
+    row = statistics.agreement(curve_study({("morf", "linear"): first, ("morf", "fixed"): alone})).iloc[0]
     assert row["methods"] == 1
     assert np.isnan(row["spearman"])
 
 
 def test_settings_with_different_fractions_are_compared_at_those_they_share():
-    one = {"a": {0.1: 0.1, 0.5: 0.1}, "b": {0.1: 0.2, 0.5: 0.2}}
-    other = {"a": {0.5: 0.3}, "b": {0.5: 0.4}}
-    points = curve_study({("morf", "linear"): one}) | curve_study({("morf", "linear"): other}, evaluator="retrain")
+    first = {"a": {0.1: 0.1, 0.5: 0.1}, "b": {0.1: 0.2, 0.5: 0.2}}
+    second = {"a": {0.5: 0.3}, "b": {0.5: 0.4}}
+    points = curve_study({("morf", "linear"): first}) | curve_study({("morf", "linear"): second}, evaluator="retrain")
     row = statistics.agreement(points).iloc[0]
     assert (row["fractions"], row["spearman"]) == (1, 1)
 

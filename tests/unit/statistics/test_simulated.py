@@ -103,7 +103,7 @@ def looks(images, first=32, growth=1.5):
 
 
 def stop(values, margin, confidence=0.95):
-    """Stop at the first look at which all pairs are decided. Returns the images used, the differences at that time, and which are ties."""
+    """Stop once all pairs are decided. Returns the images used, the differences, and which of them are ties."""
     methods, count = values.shape
     rule = StoppingRule(confidence, margin, methods * (methods - 1) // 2)
     for used in looks(count):
