@@ -40,11 +40,11 @@ def main() -> None:
     tables = {}
     steps = {
         "ranking": lambda: statistics.ranking(predictions),
-        "pairs": lambda: statistics.pairs(predictions),
+        "pairwise": lambda: statistics.pairwise(predictions),
         "curves": lambda: statistics.curves(predictions),
         "agreement": lambda: statistics.agreement(predictions),
-        "warnings": lambda: statistics.warnings(predictions, tables["ranking"], tables["pairs"]),
-        "summary": lambda: statistics.summary(tables["ranking"], tables["pairs"]),
+        "warnings": lambda: statistics.warnings(predictions, tables["ranking"], tables["pairwise"]),
+        "summary": lambda: statistics.summary(tables["ranking"], tables["pairwise"]),
     }
     print(f"{IMAGES:,} images × {METHODS} methods × {len(PAPER_FRACTIONS)} fractions × 2 orders × {DRAWS:,} draws")
     for name, step in steps.items():

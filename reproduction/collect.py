@@ -58,7 +58,7 @@ def held(stores: list[Path]) -> Held:
     for folder in stores:
         store, work = opened(folder)
         assert work is not None, f"{folder} has no plan"
-        whole, _ = statistics.whole_curves(runner.predictions(work, store), work.trials)
+        whole, _ = statistics.complete_curves(runner.predictions(work, store), work.trials)
         predictions |= whole
         trials |= {point: work.trials[point].id for point in whole}
         note = store.manifest()
@@ -163,7 +163,7 @@ def blur_table(found: Held) -> pd.DataFrame:
             for method in (name for name in METHODS if f"{name} blurred" in values):
                 change = values[f"{method} blurred"] - values[method]
                 low, high = statistics.mean_interval(change)
-                rows.append((block.imputer, method, score, float(change.mean()), low, high))
+                rows.append((block.key.imputer, method, score, float(change.mean()), low, high))
     return pd.DataFrame(rows, columns=["imputer", "method", "score", "change", "low", "high"])
 
 
@@ -176,8 +176,8 @@ def carry_over(all_found: dict[str, Held]) -> pd.DataFrame:
             {point: one for point, one in eight(all_found[name]).items() if point.evaluator == "no-retrain"}
         ):
             values = np.stack([block.scores["srg"][method] for method in METHODS])
-            scores[name, block.imputer] = values.mean(axis=(1, 2))
-            drawn[name, block.imputer] = statistics.resampled_means(values, DRAWS, seed=number)
+            scores[name, block.key.imputer] = values.mean(axis=(1, 2))
+            drawn[name, block.key.imputer] = statistics.resampled_means(values, DRAWS, seed=number)
     rows = []
     for first, second in ((a, b) for i, a in enumerate(names) for b in names[i + 1 :]):
         for imputer in ("fixed", "linear"):

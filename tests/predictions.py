@@ -1,4 +1,4 @@
-"""Small studies written by hand: PointPredictions from tables of hits, shared by the tests of the statistics."""
+"""Small studies with known answers: predictions from tables of hits, shared by the tests of statistics and reports."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ BAD = {"morf": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]], "lerf": [[1, 1, 1, 1]
 
 
 def prediction(correct, probability=None, ids=None):
-    """A Predictions whose images are right where `correct` says so."""
+    """Predictions that are correct on the images where `correct` is true."""
     correct = np.asarray(correct)
     count = len(correct)
     return Predictions(
@@ -33,7 +33,7 @@ def study(evaluator="no-retrain", **methods):
 
 
 def curve_study(table, evaluator="no-retrain", seed=0, images=10):
-    """{(order, imputer): {method: {fraction: accuracy}}}, the accuracies exact on so many images."""
+    """{(order, imputer): {method: {fraction: accuracy}}}; the accuracies are exact on that many images."""
     return {
         Point(method, order, imputer, evaluator, fraction, seed): prediction(
             np.arange(images) < round(images * accuracy)
@@ -45,17 +45,17 @@ def curve_study(table, evaluator="no-retrain", seed=0, images=10):
 
 
 def endurance_study(images=400, seed=0, imputer="linear", **methods):
-    """method = (shares removed that an image survives on average in MoRF, and in LeRF); they vary by image."""
+    """method = (mean fraction up to which an image stays correct in MoRF, and in LeRF); it varies by image."""
     generator = np.random.default_rng(seed)
     common = 0.1 * generator.normal(size=images)
-    found = {}
+    predictions = {}
     for method, ends in methods.items():
         for order, end in zip(("morf", "lerf"), ends, strict=True):
-            survives = end + common + 0.1 * generator.normal(size=images)
+            limit = end + common + 0.1 * generator.normal(size=images)
             for fraction in (0.0, 0.25, 0.5, 0.75):
                 labels = np.arange(images) % 4
-                hit = (survives > fraction) | (fraction == 0)
+                hit = (limit > fraction) | (fraction == 0)
                 point = Point(method.replace("_", " "), order, imputer, "no-retrain", fraction, 0)
                 predicted = np.where(hit, labels, (labels + 1) % 4)
-                found[point] = Predictions(np.arange(images), labels, predicted, hit.astype(np.float32))
-    return found
+                predictions[point] = Predictions(np.arange(images), labels, predicted, hit.astype(np.float32))
+    return predictions

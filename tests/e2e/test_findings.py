@@ -68,7 +68,7 @@ def test_a_store_says_who_can_be_trusted(project):
     # On bright discs IG-SG and IG find the disc, the plain gradient knows the quadrant only, random nothing.
     places = [words.index(name, words.index("Filled by: linear")) for name in ("IG-SG", "IG ", "grad", "random ◦")]
     assert places == sorted(places)
-    assert "IG-SG comes first on 40 images" in words
+    assert "IG-SG ranks first on 40 images" in words
     assert "all methods tie" in words  # every method keeps all in LeRF
 
 

@@ -48,7 +48,7 @@ def test_it_opens_from_disk_without_a_request_and_without_a_complaint(browser, d
         loaded = {url for url in visit.requests if not url.startswith("data:")}
         assert loaded == {demo_run.page.as_uri()}
         assert visit.complaints == []
-        assert "comes first" in visit.page.inner_text(".prediction") or "not clearly" in visit.page.inner_text(
+        assert "ranks first" in visit.page.inner_text(".prediction") or "not clearly" in visit.page.inner_text(
             ".prediction"
         )
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from roadworthy.audit.geometry import Geometry, Refill
 from roadworthy.core.errors import InputError, RangeError
-from roadworthy.statistics.intervals import LEVEL
+from roadworthy.statistics.intervals import CONFIDENCE
 
 SMALLEST = 0.05
 """A γ below this is taken for this: dividing by less would blow up the noise of the accuracies."""
@@ -49,7 +49,7 @@ _PLACE = ["method", "order", "fraction"]
 
 
 def gamma_table(
-    geometry: Geometry, optimum: Mapping[tuple[str, str, float], float] | None = None, level: float = LEVEL
+    geometry: Geometry, optimum: Mapping[tuple[str, str, float], float] | None = None, confidence: float = CONFIDENCE
 ) -> pd.DataFrame:
     """A row per method, order and fraction: `gamma` in [0.05, 1], `clipped` where that cost it its `raw` value.
 
@@ -60,7 +60,7 @@ def gamma_table(
     rows = []
     for point in geometry.refills:
         raw, error = _ratio(point)
-        half = float(stats.t.isf((1 - level) / 2, max(len(point.missed) - 1, 1))) * error
+        half = float(stats.t.isf((1 - confidence) / 2, max(len(point.missed) - 1, 1))) * error
         best = known.get((point.method, point.order, point.fraction), np.nan)
         blur = float(geometry.blur[point.method].mean())
         where = (point.method, point.order, point.fraction)

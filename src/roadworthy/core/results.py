@@ -56,3 +56,5 @@ class Point(NamedTuple):
     evaluator: str
     fraction: float
     seed: int
+    model: str = "model"
+    units: str = "pixels"

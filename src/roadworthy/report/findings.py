@@ -39,7 +39,7 @@ class Findings:
     """of `per_class`, with the classes' names as `name`"""
     warnings: Sequence[str] = ()
     missing: pd.DataFrame | None = None
-    """of `whole_curves`: curves that are not whole"""
+    """of `complete_curves`: curves that are not complete"""
     facts: Mapping[str, str] = field(default_factory=dict)
     """model, data, images, versions, date, fingerprints: shown as they come"""
     runtimes: pd.DataFrame | None = None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from roadworthy.statistics import main_block
+from roadworthy.statistics import preferred_block
 
 _GAP = "–"
 
@@ -111,7 +111,7 @@ def standings(ranking: pd.DataFrame, numbers: Mapping[str, int], leakage: pd.Dat
     """One per evaluator and imputer, that of the prediction first; `leakage` is the audit's table of predictions."""
     places = list(dict.fromkeys(zip(ranking["evaluator"], ranking["imputer"], strict=True)))
     blocks = {place: ranking[(ranking["evaluator"] == place[0]) & (ranking["imputer"] == place[1])] for place in places}
-    main = main_block(ranking)
+    main = preferred_block(ranking)
     return [
         _standing(
             blocks[evaluator, imputer],

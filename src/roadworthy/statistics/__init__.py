@@ -1,40 +1,46 @@
-"""From per-image PointPredictions to curves, scores, ranks, tests and agreement, with intervals. Numbers only: no torch here.
+"""Numbers in, numbers out: curves, scores, intervals, tests, ranks, agreement, warnings. No torch.
 
-curves ► scores ► bootstrap or betting ► contest ► pairs ► ranking ► warnings ► summary; agreement ► agreement;
-debiasing, of what `geometry.py` measured; discrete ► identity, leakage taken apart on worlds that can be listed;
-information ► audit; ranking ► changes, of two runs
+All tables are computed from per-image predictions. Scores are means of per-image values, so all methods are resampled
+and compared on the same images.
 
-A score is linear in the images (`PAPER` 5): area and srg of a method are means of per-image values, so all methods are
-resampled and compared on the same images.
+    curves, classes, completeness      accuracy and probability against the fraction removed; which curves are complete
+    scores                             areas, AOPC and SRG per image; what is ranked together
+    intervals, bootstrap, betting      confidence intervals: Student and Wilson, paired bootstrap, anytime-valid
+    paired, pairwise, ranking          differences between methods, tests, groups, ranks; the early stopping rule
+    agreement, agreement_intervals     rank correlation between settings (measures in correlation)
+    diff                               differences between two runs
+    warnings, summary                  the tables in words
 """
 
 from roadworthy.statistics.agreement import agreement, agreement_matrix, overall_alpha
 from roadworthy.statistics.agreement_intervals import agreement_intervals
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
-from roadworthy.statistics.changes import changes
 from roadworthy.statistics.classes import per_class
-from roadworthy.statistics.contest import Contest, Stopping, contests
+from roadworthy.statistics.completeness import complete_curves
 from roadworthy.statistics.correlation import kendall, krippendorff, spearman
 from roadworthy.statistics.curves import PointPredictions, Setting, Value, curves, per_image
-from roadworthy.statistics.gaps import whole_curves
-from roadworthy.statistics.intervals import LEVEL, mean_interval, share_interval
-from roadworthy.statistics.pairs import COLUMNS as PAIR_COLUMNS
-from roadworthy.statistics.pairs import groups, holm, pairs, undecided
+from roadworthy.statistics.diff import diff
+from roadworthy.statistics.intervals import CONFIDENCE, mean_interval, share_interval
+from roadworthy.statistics.paired import PairedComparisons, PairedDifferences, StoppingRule, paired_comparisons
+from roadworthy.statistics.pairwise import PAIRWISE_COLUMNS, groups, holm, pairwise, undecided
 from roadworthy.statistics.ranking import ranking, scores
-from roadworthy.statistics.scores import SCORES, Block, aopc, area, blocks
-from roadworthy.statistics.summary import headline, main_block, summary, winners
-from roadworthy.statistics.warnings import Ties, lead_of, warnings
+from roadworthy.statistics.scores import SCORES, Block, BlockKey, Score, aopc, area, blocks, leading_score
+from roadworthy.statistics.summary import block_summaries, conclusion, preferred_block, summary
+from roadworthy.statistics.warnings import Ties, warnings
 
 __all__ = [
-    "LEVEL",
-    "PAIR_COLUMNS",
+    "CONFIDENCE",
+    "PAIRWISE_COLUMNS",
     "SCORES",
     "Block",
-    "Contest",
+    "BlockKey",
+    "PairedComparisons",
+    "PairedDifferences",
     "PointPredictions",
+    "Score",
     "Setting",
-    "Stopping",
+    "StoppingRule",
     "Ties",
     "Value",
     "agreement",
@@ -43,22 +49,24 @@ __all__ = [
     "aopc",
     "area",
     "betting_interval",
+    "block_summaries",
     "blocks",
-    "changes",
-    "contests",
+    "complete_curves",
+    "conclusion",
     "curves",
+    "diff",
     "groups",
-    "headline",
     "holm",
     "kendall",
     "krippendorff",
-    "lead_of",
-    "main_block",
+    "leading_score",
     "mean_interval",
     "overall_alpha",
-    "pairs",
+    "paired_comparisons",
+    "pairwise",
     "per_class",
     "per_image",
+    "preferred_block",
     "ranking",
     "resampled_means",
     "scores",
@@ -67,6 +75,4 @@ __all__ = [
     "summary",
     "undecided",
     "warnings",
-    "whole_curves",
-    "winners",
 ]

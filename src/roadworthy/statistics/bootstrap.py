@@ -3,19 +3,19 @@
 import numpy as np
 from scipy import stats
 
-from roadworthy.statistics.intervals import LEVEL, Array, Variance
+from roadworthy.statistics.intervals import CONFIDENCE, Array, Variance
 
 DRAWS = 2000
 MANY_SEEDS = 10
-"""Fewer are not resampled (two seeds have three resamples): Student's t speaks for them."""
+"""With fewer seeds only images are resampled (two seeds have just three resamples); Student's t covers the seeds."""
 _CHUNK = 4_000_000
-"""weights held at a time: 32 MB"""
+"""weights held in memory at a time: 32 MB"""
 
 
 def resampled_means(runs: Array, draws: int = DRAWS, seed: int = 0) -> Array:
-    """Means `(draws, rows)` of values `(rows, seeds, images)`; images, and seeds if many, drawn with replacement.
+    """Means `(draws, rows)` of values `(rows, seeds, images)`, resampling images (and seeds, if many).
 
-    A draw is a vector of counts, so that all rows are averaged by one product of matrices.
+    A draw is a vector of counts, so one matrix product averages all rows.
     """
     if runs.shape[1] < MANY_SEEDS:
         runs = runs.mean(axis=1, keepdims=True)
@@ -32,7 +32,7 @@ def resampled_means(runs: Array, draws: int = DRAWS, seed: int = 0) -> Array:
 
 
 def _counts(generator: np.random.Generator, draws: int, size: int) -> Array:
-    """How often each of `size` things is drawn, `(draws, size)`."""
+    """How often each of `size` elements is drawn, `(draws, size)`."""
     if size == 1:
         return np.ones((draws, 1))
     drawn = generator.integers(size, size=(draws, size))
@@ -41,17 +41,17 @@ def _counts(generator: np.random.Generator, draws: int, size: int) -> Array:
 
 
 def standardized(draws: Array, center: Array) -> Array:
-    """Draws in units of their own spread; 0 where they do not vary."""
+    """Centered draws divided by their standard deviation; 0 where it is 0."""
     spread = draws.std(axis=0)
     return np.asarray(np.divide(draws - center, spread, out=np.zeros_like(draws), where=spread > 0))
 
 
-def expanded(draws: Array, center: Array, variance: Variance, level: float = LEVEL) -> Array:
-    """Draws stretched to the width that Student's t asks for: the expanded percentile bootstrap (Hesterberg 2015).
+def expanded(draws: Array, center: Array, variance: Variance, confidence: float = CONFIDENCE) -> Array:
+    """Draws stretched to the width of Student's interval: the expanded percentile bootstrap (Hesterberg 2015).
 
-    Plain percentiles are too narrow: they divide by n instead of n − 1, have normal tails, and know nothing of seeds
-    that are too few to resample. The draws give the shape; `variance` gives the width.
+    Plain percentiles are too narrow: they divide by n instead of n − 1, have normal tails, and ignore the variance
+    between seeds that are too few to resample. The draws give the shape, `variance` the width.
     """
-    tail = (1 - level) / 2
+    tail = (1 - confidence) / 2
     stretch = variance.half_width(tail) / stats.norm.isf(tail)
     return np.asarray(center + standardized(draws, center) * stretch)

@@ -1,32 +1,31 @@
-"""Which classes suffer: the accuracy that removal costs, class by class."""
+"""Accuracy lost to removal, class by class."""
 
 import numpy as np
 import pandas as pd
 
-from roadworthy.statistics.curves import PointPredictions, by_fraction, sheets
+from roadworthy.statistics.curves import CURVE_COLUMNS, PointPredictions, by_fraction, curve_coordinates, curve_sets
 from roadworthy.statistics.intervals import bounded_interval
 from roadworthy.statistics.scores import aopc
 
-_COLUMNS = ["method", "order", "imputer", "evaluator", "label", "images", "plain", "drop", "low", "high"]
-
 
 def per_class(predictions: PointPredictions) -> pd.DataFrame:
-    """One row per curve and class of the images.
+    """One row per curve and class.
 
-    method, order, imputer, evaluator: the curve · label, images: the class and how many it has · plain: accuracy before
-    anything is removed · drop: mean over the fractions above 0 of the accuracy lost (aopc of these images; MoRF:
-    higher is better, LeRF: lower) · low, high: its 95 % interval over images and seeds, NaN from one image.
+    method, order, imputer, evaluator, model, units: the curve · label, images: the class and its number of images ·
+    plain: accuracy before removal · drop: accuracy lost, averaged over the fractions above 0 (the AOPC of these images;
+    MoRF: higher is better, LeRF: lower is better) · low, high: its 95 % interval over images and seeds, NaN for a
+    single image.
     """
     rows = []
-    for setting, sheet in sheets(predictions).items():
+    for setting, curve_set in curve_sets(predictions).items():
         labels = next(iter(predictions.values())).labels
         members = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
-        for method, values in sheet.values.items():
+        for method, values in curve_set.values.items():
             curve = by_fraction(setting.evaluator, values)
-            lost = aopc(curve, sheet.fractions)
-            for label, those in members.items():
-                drops = lost[:, those]
-                curve_of = (method, setting.order, setting.imputer, setting.evaluator)
-                ends = bounded_interval(drops, (-1.0, 1.0))
-                rows.append((*curve_of, label, len(those), curve[0][:, those].mean(), drops.mean(), *ends))
-    return pd.DataFrame(rows, columns=_COLUMNS)
+            lost = aopc(curve, curve_set.fractions)
+            for label, images in members.items():
+                drops = lost[:, images]
+                measures = (len(images), curve[0][:, images].mean(), drops.mean())
+                interval = bounded_interval(drops, (-1.0, 1.0))
+                rows.append((*curve_coordinates(method, setting), label, *measures, *interval))
+    return pd.DataFrame(rows, columns=[*CURVE_COLUMNS, "label", "images", "plain", "drop", "low", "high"])

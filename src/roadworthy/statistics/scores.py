@@ -1,20 +1,22 @@
-"""Maps: a curve in one number per image, so that a method's score is a mean over images (`PAPER` 5)."""
+"""Scores: each curve as one number per image, so that a method's score is a mean over images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from roadworthy.core.errors import InputError, ShapeError
-from roadworthy.statistics.curves import PointPredictions, Setting, Sheet, Value, by_fraction, sheets
+from roadworthy.core.results import Point
+from roadworthy.statistics.curves import CurveSet, PointPredictions, Setting, Value, by_fraction, curve_sets
 from roadworthy.statistics.intervals import Array
 
 
 class Score(NamedTuple):
     higher_is_better: bool
     bounds: tuple[float, float]
-    """the least and the greatest value that an image can have"""
+    """smallest and largest value that an image can have"""
 
     @property
     def direction(self) -> str:
@@ -28,13 +30,15 @@ SCORES: Mapping[str, Score] = {
     "morf_aopc": Score(True, (-1.0, 1.0)),
     "lerf_aopc": Score(False, (-1.0, 1.0)),
 }
-"""`srg` = area(LeRF) − area(MoRF), the combined score · `morf`, `lerf`: areas · `…_aopc`: mean loss above 0."""
+"""`srg`: symmetric relevance gain = LeRF area − MoRF area, the combined score (SRG of Blücher et al. 2024,
+arXiv:2401.06654) · `morf`, `lerf`: areas · `morf_aopc`, `lerf_aopc`: mean loss over the fractions above 0."""
 
-_LEADS = ("srg", "morf", "lerf")
+LEADING_SCORES = ("srg", "morf", "lerf")
+"""the scores that may decide a ranking, in order of preference"""
 
 
 def area(curve: Array, fractions: Sequence[float]) -> Array:
-    """Trapezoid over [0, f_max] ÷ f_max, of values `(fractions, ...)`. MoRF: lower is better; LeRF: higher.
+    """Trapezoidal area over [0, f_max] ÷ f_max, of values `(fractions, ...)`. MoRF: lower is better; LeRF: higher.
 
     >>> float(area(np.array([1.0, 0.5, 0.0]), (0, 0.2, 0.4)))
     0.5
@@ -44,7 +48,7 @@ def area(curve: Array, fractions: Sequence[float]) -> Array:
 
 
 def aopc(curve: Array, fractions: Sequence[float]) -> Array:
-    """Mean over fractions above 0 of (value at 0 − value there). MoRF: higher is better; LeRF: lower.
+    """Mean over the fractions above 0 of (value at 0 − value at the fraction). MoRF: higher is better; LeRF: lower.
 
     >>> float(aopc(np.array([1.0, 0.5, 0.0]), (0, 0.2, 0.4)))
     0.75
@@ -55,56 +59,78 @@ def aopc(curve: Array, fractions: Sequence[float]) -> Array:
 
 def _check(curve: Array, fractions: Sequence[float]) -> None:
     if len(fractions) < 2 or fractions[0] != 0:
-        raise InputError(f"fractions {tuple(fractions)}: scores need the point 0 and at least one more")
+        raise InputError(f"fractions {tuple(fractions)}: scores need fraction 0 and at least one more")
     if len(curve) != len(fractions):
-        raise ShapeError(f"a curve of {len(curve)} values does not fit {len(fractions)} fractions: one value for each")
+        raise ShapeError(f"a curve of {len(curve)} values does not fit {len(fractions)} fractions: give one value each")
+
+
+class BlockKey(NamedTuple):
+    """Identifies a block; the names are columns of the tables."""
+
+    evaluator: str
+    imputer: str
+    model: str = Point._field_defaults["model"]
+    units: str = Point._field_defaults["units"]
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """What is ranked together: one evaluator, one imputer, the same images."""
+    """What is ranked together: the methods of one evaluator, imputer, model and units, on the same images."""
 
-    evaluator: str
-    imputer: str
+    key: BlockKey
     scores: Mapping[str, Mapping[str, Array]]
-    """score to method to values `(seeds, images)`; a method without the needed curves is not there"""
+    """score to method to values `(seeds, images)`; methods without the required curves are absent"""
 
     @property
-    def lead(self) -> str:
-        """The score that decides: the combined one where there are both orders."""
-        return next(name for name in _LEADS if name in self.scores)
+    def leading_score(self) -> str:
+        """The score that decides the ranking: the combined one where both orders were evaluated."""
+        return next(name for name in LEADING_SCORES if name in self.scores)
 
     @property
     def methods(self) -> list[str]:
-        """All of them, also those that have no value of the leading score."""
+        """All methods, including those without a leading score."""
         return list(dict.fromkeys(method for methods in self.scores.values() for method in methods))
 
 
 def blocks(predictions: PointPredictions, value: Value = "accuracy") -> list[Block]:
-    """Per evaluator and imputer, every score of every method, image by image."""
-    found: dict[tuple[str, str], dict[str, Sheet]] = {}
-    for setting, sheet in sheets(predictions, value).items():
+    """Every score of every method, image by image, in blocks."""
+    orders: dict[Setting, dict[str, CurveSet]] = {}
+    for setting, curve_set in curve_sets(predictions, value).items():
         if setting.order not in ("morf", "lerf"):
             raise InputError(f"order {setting.order!r}: scores are defined for 'morf' and 'lerf'")
-        found.setdefault((setting.evaluator, setting.imputer), {})[setting.order] = sheet
-    return [Block(*name, _scores(Setting(name[0], "both", name[1]), orders)) for name, orders in found.items()]
+        orders.setdefault(setting._replace(order="both"), {})[setting.order] = curve_set
+    return [
+        Block(BlockKey(both.evaluator, both.imputer, both.model, both.units), _scores(both, by_order))
+        for both, by_order in orders.items()
+    ]
 
 
-def _scores(setting: Setting, orders: Mapping[str, Sheet]) -> dict[str, dict[str, Array]]:
-    found: dict[str, dict[str, Array]] = {}
-    for order, sheet in orders.items():
-        curves = {method: by_fraction(setting.evaluator, values) for method, values in sheet.values.items()}
-        found[order] = {method: area(curve, sheet.fractions) for method, curve in curves.items()}
-        found[f"{order}_aopc"] = {method: aopc(curve, sheet.fractions) for method, curve in curves.items()}
-    if both := [method for method in found.get("lerf", ()) if method in found.get("morf", ())]:
+def _scores(setting: Setting, orders: Mapping[str, CurveSet]) -> dict[str, dict[str, Array]]:
+    scores: dict[str, dict[str, Array]] = {}
+    for order, curve_set in orders.items():
+        curves = {method: by_fraction(setting.evaluator, values) for method, values in curve_set.values.items()}
+        scores[order] = {method: area(curve, curve_set.fractions) for method, curve in curves.items()}
+        scores[f"{order}_aopc"] = {method: aopc(curve, curve_set.fractions) for method, curve in curves.items()}
+    if both := [method for method in scores.get("lerf", ()) if method in scores.get("morf", ())]:
         _check_grids(setting, orders["morf"], orders["lerf"])
-        found["srg"] = {method: found["lerf"][method] - found["morf"][method] for method in both}
-    return {name: found[name] for name in SCORES if name in found}
+        scores["srg"] = {method: scores["lerf"][method] - scores["morf"][method] for method in both}
+    return {name: scores[name] for name in SCORES if name in scores}
 
 
-def _check_grids(setting: Setting, morf: Sheet, lerf: Sheet) -> None:
+def _check_grids(setting: Setting, morf: CurveSet, lerf: CurveSet) -> None:
     if (morf.fractions, morf.seeds) != (lerf.fractions, lerf.seeds):
         raise ShapeError(
             f"{setting}: MoRF has fractions {morf.fractions} and seeds {morf.seeds}, LeRF {lerf.fractions} and "
-            f"{lerf.seeds}: the combined score needs the same points in both orders"
+            f"{lerf.seeds}: the combined score needs the same fractions and seeds in both orders"
         )
+
+
+def table_blocks(table: pd.DataFrame) -> dict[BlockKey, pd.DataFrame]:
+    """The rows of each block of a ranking or pairwise table, in the order of the table."""
+    groups = table.groupby(list(BlockKey._fields), sort=False)
+    return {BlockKey(*map(str, key)): rows for key, rows in groups}
+
+
+def leading_score(ranking: pd.DataFrame) -> str:
+    """The score that decides a ranking."""
+    return next(name for name in LEADING_SCORES if name in ranking and ranking[name].notna().any())

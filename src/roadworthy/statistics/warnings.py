@@ -1,6 +1,6 @@
-"""What to beware of, in plain language: from the tables, and from facts about images, maps and seeds."""
+"""Warnings in plain language, from the tables and from properties of images, maps and seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,124 +8,138 @@ import pandas as pd
 
 from roadworthy.statistics.curves import PER_IMAGE_NOISE, PointPredictions
 from roadworthy.statistics.intervals import share_interval
+from roadworthy.statistics.scores import leading_score, table_blocks
 
 FEW_IMAGES = 50
 FEW_SEEDS = 3
 MANY_TIES = 0.25
 
-COLUMNS = ["kind", "method", "imputer", "evaluator", "text"]
+COLUMNS = ["kind", "method", "imputer", "evaluator", "model", "units", "text"]
+_PLACE = ("imputer", "evaluator", "model", "units")
 
 
 class Ties(NamedTuple):
-    """Of a method's maps, means over images."""
+    """Ties in a method's maps, averaged over images."""
 
     tied: float
-    """share of the pixels whose score another pixel of the image has too"""
+    """proportion of pixels with the same value as another pixel of the image"""
     constant: float
-    """share of the images whose score is the same everywhere"""
+    """proportion of images whose map is constant"""
+
+
+class _Warning(NamedTuple):
+    """What is left empty is not specific: the warning applies to all of them."""
+
+    kind: str
+    text: str
+    method: str = ""
+    imputer: str = ""
+    evaluator: str = ""
+    model: str = ""
+    units: str = ""
 
 
 def warnings(
     predictions: PointPredictions,
     ranking: pd.DataFrame,
-    pairs: pd.DataFrame,
+    pairwise: pd.DataFrame,
     ties: Mapping[str, Ties] | None = None,
     classes: int = 0,
 ) -> pd.DataFrame:
-    """kind: of the warning · method, imputer, evaluator: whom it is about, "" for all · text: what to beware of.
+    """One row per warning.
 
-    `ranking` and `pairs` are the tables of the same predictions (`pairs` may be empty); `ties` is known where the maps
-    were at hand; `classes` is how many the model knows, 0 for unknown.
+    kind: of the warning · method, imputer, evaluator, model, units: what it is about, "" for all · text: the warning.
+
+    `ranking` and `pairwise` are the tables of the same predictions (`pairwise` may be empty). `ties`: by method, where
+    the maps are known. `classes`: how many the model has, 0 if unknown.
     """
     rows = [
         *_few_images(predictions),
         *_near_chance(predictions, classes),
         *_few_seeds(predictions),
-        *_gaps(ranking),
-        *_against_controls(pairs),
-        *_blurred(pairs),
-        *_maps(ranking, ties or {}),
+        *_missing_orders(ranking),
+        *_controls(pairwise),
+        *_blurred_copies(pairwise),
+        *_tied_maps(ranking, ties or {}),
     ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=_Warning._fields)[COLUMNS]
 
 
-Row = tuple[str, str, str, str, str]
-
-
-def _few_images(predictions: PointPredictions) -> list[Row]:
+def _few_images(predictions: PointPredictions) -> list[_Warning]:
     images = len(next(iter(predictions.values())))
     if images >= FEW_IMAGES:
         return []
-    return [
-        ("few images", "", "", "", f"Only {images} images were evaluated: read intervals below {FEW_IMAGES} as rough.")
-    ]
+    text = f"Only {images} images were evaluated: intervals from fewer than {FEW_IMAGES} images are rough."
+    return [_Warning("few images", text)]
 
 
-def _near_chance(predictions: PointPredictions, classes: int) -> list[Row]:
-    rows: list[Row] = []
-    for evaluator in dict.fromkeys(point.evaluator for point in predictions):
-        plain = [one for point, one in predictions.items() if point.evaluator == evaluator and point.fraction == 0]
+def _near_chance(predictions: PointPredictions, classes: int) -> list[_Warning]:
+    varying, rows = _varying_points(predictions), []
+    for evaluator, model in dict.fromkeys((point.evaluator, point.model) for point in predictions):
+        plain = [
+            each
+            for point, each in predictions.items()
+            if (point.evaluator, point.model, point.fraction) == (evaluator, model, 0)
+        ]
         if not plain:
             continue
         labels, counts = np.unique(plain[0].labels, return_counts=True)
-        # Who always says the commonest class is right that often. With one class alone that would always be so.
+        # The accuracy of always predicting the most frequent class. With a single class that would always be 100 %.
         chance = counts.max() / counts.sum() if len(labels) > 1 else 1 / max(classes, 2)
-        hits = np.mean([one.correct for one in plain], axis=0)[None]
+        hits = np.mean([each.correct for each in plain], axis=0)[None]
         if share_interval(hits)[0] <= chance:
+            where = _where({"model": model}, varying)
             text = (
-                f"Before anything is removed the accuracy is {hits.mean():.0%}, not clearly above chance "
-                f"({chance:.0%}): there is hardly anything to lose. Check the labels and the normalization."
+                f"Before removal, the accuracy{where} is {hits.mean():.0%}, not clearly above chance ({chance:.0%}): "
+                "there is hardly any accuracy to lose. Check the labels and the normalization."
             )
-            rows.append(("near chance", "", "", evaluator, text))
+            rows.append(_Warning("near chance", text, evaluator=evaluator, model=model))
     return rows
 
 
-def _few_seeds(predictions: PointPredictions) -> list[Row]:
-    seeds: dict[str, set[int]] = {}
+def _few_seeds(predictions: PointPredictions) -> list[_Warning]:
+    seeds: dict[tuple[str, str, str], set[int]] = {}
     for point in predictions:
-        seeds.setdefault(point.evaluator, set()).add(point.seed)
-    return [
-        (
-            "few seeds",
-            "",
-            "",
-            evaluator,
-            f"{evaluator} was run with {_count(len(found), 'seed')}: "
-            + ("how much runs differ is unknown." if len(found) == 1 else "how much runs differ is hardly known."),
-        )
-        for evaluator, found in seeds.items()
-        if evaluator not in PER_IMAGE_NOISE and len(found) < FEW_SEEDS
-    ]
-
-
-def _gaps(ranking: pd.DataFrame) -> list[Row]:
-    rows: list[Row] = []
-    for (evaluator, imputer), block in _blocks(ranking):
-        lead = lead_of(block)
-        for method in block.loc[block[lead].isna(), "method"]:
-            text = f"{method} was not evaluated in all orders{_where(ranking, imputer, evaluator)}, so it has no rank there."
-            rows.append(("gap", method, imputer, evaluator, text))
+        seeds.setdefault((point.evaluator, point.model, point.units), set()).add(point.seed)
+    varying, rows = _varying_points(predictions), []
+    for (evaluator, model, units), used in seeds.items():
+        if evaluator in PER_IMAGE_NOISE or len(used) >= FEW_SEEDS:
+            continue
+        where = _where({"model": model, "units": units}, varying)
+        number, known = ("1 seed", "unknown") if len(used) == 1 else (f"{len(used)} seeds", "poorly known")
+        text = f"{evaluator}{where} was run with {number}: the variance between runs is {known}."
+        rows.append(_Warning("few seeds", text, evaluator=evaluator, model=model, units=units))
     return rows
 
 
-def _maps(ranking: pd.DataFrame, ties: Mapping[str, Ties]) -> list[Row]:
-    rows: list[Row] = []
+def _missing_orders(ranking: pd.DataFrame) -> list[_Warning]:
+    varying, rows = _varying_columns(ranking), []
+    for key, block in table_blocks(ranking).items():
+        for method in block.loc[block[leading_score(block)].isna(), "method"]:
+            where = _where(key._asdict(), varying)
+            text = f"{method} was not evaluated in all orders{where}, so it is not ranked there."
+            rows.append(_Warning("gap", text, method, **key._asdict()))
+    return rows
+
+
+def _tied_maps(ranking: pd.DataFrame, ties: Mapping[str, Ties]) -> list[_Warning]:
+    rows = []
     for method in (name for name in ranking.loc[~ranking["control"], "method"].unique() if name in ties):
-        found = ties[method]
-        if found.constant > 0:
-            text = f"{method}: {found.constant:.0%} of its maps are constant; there it is as good as random."
-            rows.append(("constant maps", method, "", "", text))
-        if found.tied > MANY_TIES and found.constant < 1:
+        tied, constant = ties[method]
+        if constant > 0:
+            text = f"{method}: {constant:.0%} of its maps are constant; on those images it is no better than random."
+            rows.append(_Warning("constant maps", text, method))
+        if tied > MANY_TIES and constant < 1:
             text = (
-                f"{method}: {found.tied:.0%} of the pixels share their score with another pixel of the image; "
-                "among them the order is drawn at random."
+                f"{method}: {tied:.0%} of the pixels have the same value as another pixel of the image; "
+                "the order among them is random."
             )
-            rows.append(("ties", method, "", "", text))
+            rows.append(_Warning("ties", text, method))
     return rows
 
 
-class _Meeting(NamedTuple):
-    """A method and a control on one leading score."""
+class _ControlPair(NamedTuple):
+    """A method and a control, compared on the leading score."""
 
     control: str
     method: str
@@ -135,83 +149,77 @@ class _Meeting(NamedTuple):
     """the method is clearly better"""
 
 
-def _meetings(pairs: pd.DataFrame) -> list[_Meeting]:
+def _control_pairs(pairwise: pd.DataFrame) -> list[_ControlPair]:
+    columns = (pairwise[name].tolist() for name in ("method_a", "method_b", "control_a", "control_b", "low"))
     return [
-        _Meeting(a, b, low > 0, False) if control_a else _Meeting(b, a, False, low > 0)
-        for a, b, control_a, control_b, low in zip(
-            *(pairs[name].tolist() for name in ("method_a", "method_b", "control_a", "control_b", "low")), strict=True
-        )
+        _ControlPair(a, b, low > 0, False) if control_a else _ControlPair(b, a, False, low > 0)
+        for a, b, control_a, control_b, low in zip(*columns, strict=True)
         if control_a != control_b
     ]
 
 
-def _against_controls(pairs: pd.DataFrame) -> list[Row]:
-    """Controls that clearly beat a method, and those that it does not clearly beat.
+def _controls(pairwise: pd.DataFrame) -> list[_Warning]:
+    """Controls that clearly beat a method, and those that the method does not clearly beat.
 
-    Of blurred and inverted copies only a method's own matter: those of a leader may well beat a weak method.
+    Of the blurred and inverted copies only a method's own count: those of a good method may well beat a weak one.
     """
-    rows: list[Row] = []
-    for (evaluator, imputer), block in _blocks(pairs):
-        where, met = _where(pairs, imputer, evaluator), _meetings(block)
-        plain = [one for one in met if not one.control.endswith((" blurred", " inverted"))]
-        for controls, methods in _by_controls([one for one in plain if one.lost]):
-            text = f"Clearly beaten by {controls}{where}: {methods}. Controls know nothing of the model."
-            rows.append(("beaten by a control", methods, imputer, evaluator, text))
-        for controls, methods in _by_controls([one for one in plain if not one.lost and not one.won]):
-            text = f"Not clearly ahead of {controls}{where}: {methods}."
-            rows.append(("not above a control", methods, imputer, evaluator, text))
-        for control, method, lost, _ in met:
+    varying, rows = _varying_columns(pairwise), []
+    for key, block in table_blocks(pairwise).items():
+        where, pairs = _where(key._asdict(), varying), _control_pairs(block)
+        blind = [pair for pair in pairs if not pair.control.endswith((" blurred", " inverted"))]
+        for controls, methods in _by_controls([pair for pair in blind if pair.lost]):
+            text = f"Clearly beaten by {controls}{where}: {methods}. Controls do not use the model."
+            rows.append(_Warning("beaten by a control", text, methods, **key._asdict()))
+        for controls, methods in _by_controls([pair for pair in blind if not pair.lost and not pair.won]):
+            text = f"Not clearly better than {controls}{where}: {methods}."
+            rows.append(_Warning("not above a control", text, methods, **key._asdict()))
+        for control, method, lost, _ in pairs:
             if lost and control == f"{method} inverted":
-                text = f"{method} upside down clearly beats {method}{where}: check the sign of its scores."
-                rows.append(("beaten by its inverse", method, imputer, evaluator, text))
+                text = f"The inverted copy of {method} clearly beats {method}{where}: check the sign of its maps."
+                rows.append(_Warning("beaten by its inverse", text, method, **key._asdict()))
     return rows
 
 
-def _by_controls(met: Sequence[_Meeting]) -> list[tuple[str, str]]:
-    """Methods that met the same controls, in one breath."""
-    controls = {one.method: tuple(sorted(other.control for other in met if other.method == one.method)) for one in met}
+def _by_controls(pairs: Sequence[_ControlPair]) -> list[tuple[str, str]]:
+    """Controls and the methods paired with exactly those controls."""
+    controls = {
+        pair.method: tuple(sorted(other.control for other in pairs if other.method == pair.method)) for pair in pairs
+    }
     return [
-        (_controls(names), ", ".join(method for method, those in controls.items() if those == names))
+        (_control_names(names), ", ".join(method for method, others in controls.items() if others == names))
         for names in dict.fromkeys(controls.values())
     ]
 
 
-def _controls(names: Sequence[str]) -> str:
+def _control_names(names: Sequence[str]) -> str:
     return f"the control {names[0]}" if len(names) == 1 else f"the controls {', '.join(names[:-1])} and {names[-1]}"
 
 
-def _blurred(pairs: pd.DataFrame) -> list[Row]:
+def _blurred_copies(pairwise: pd.DataFrame) -> list[_Warning]:
+    varying = _varying_columns(pairwise)
     return [
-        (
+        _Warning(
             "blurred copy wins",
+            f"The blurred copy of {method} clearly beats {method}{_where(key._asdict(), varying)}, although blurring "
+            "adds no information: smooth maps are favored here.",
             method,
-            imputer,
-            evaluator,
-            f"Blurred, {method} clearly beats itself{_where(pairs, imputer, evaluator)}, though blur adds no information: "
-            "smooth maps are favored here.",
+            **key._asdict(),
         )
-        for (evaluator, imputer), block in _blocks(pairs)
-        for control, method, lost, _ in _meetings(block)
+        for key, block in table_blocks(pairwise).items()
+        for control, method, lost, _ in _control_pairs(block)
         if lost and control == f"{method} blurred"
     ]
 
 
-def lead_of(ranking: pd.DataFrame) -> str:
-    """The score that decides a ranking."""
-    return next(name for name in ("srg", "morf", "lerf") if name in ranking and ranking[name].notna().any())
+def _varying_columns(table: pd.DataFrame) -> list[str]:
+    return [field for field in _PLACE if table[field].nunique() > 1]
 
 
-def _blocks(table: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
-    return [
-        ((str(name[0]), str(name[1])), block) for name, block in table.groupby(["evaluator", "imputer"], sort=False)
-    ]
+def _varying_points(predictions: PointPredictions) -> list[str]:
+    return [field for field in _PLACE if len({getattr(point, field) for point in predictions}) > 1]
 
 
-def _where(table: pd.DataFrame, imputer: str, evaluator: str) -> str:
-    """Said only where there are several."""
-    names = [name for column, name in (("imputer", imputer), ("evaluator", evaluator)) if table[column].nunique() > 1]
+def _where(place: Mapping[str, str], varying: Collection[str]) -> str:
+    """` (fixed, retrain)`: the parts of the place that vary in the study."""
+    names = [place[field] for field in _PLACE if field in varying and field in place]
     return f" ({', '.join(names)})" if names else ""
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -146,4 +146,4 @@ def test_constant_maps_are_warned_of(world):
     found = comparison.warnings().set_index("kind")
     assert found.loc["constant maps", "method"] == "flat"
     assert comparison.ties["random"].tied < 0.05
-    assert "Beware" in str(comparison)
+    assert "Warning" in str(comparison)

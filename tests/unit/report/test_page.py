@@ -50,12 +50,12 @@ def audit_tables(methods=("good", "bad")):
 
 def findings(**changes):
     predictions = study(good=GOOD, bad=BAD)
-    ranking, pairs = statistics.ranking(predictions), statistics.pairs(predictions)
+    ranking, pairs = statistics.ranking(predictions), statistics.pairwise(predictions)
     # The four images of the study are of one class; a second one shows that there is a section.
     one = statistics.per_class(predictions).assign(name="one")
     names = pd.concat([one, one.assign(label=2, name="two")])
     told = {
-        "prediction": statistics.headline(ranking, pairs),
+        "prediction": statistics.conclusion(ranking, pairs),
         "ranking": ranking,
         "curves": statistics.curves(predictions),
         "agreement": statistics.agreement(predictions),
@@ -232,33 +232,33 @@ def test_a_curve_with_a_hole_waits_and_is_named():
     predictions = study(good=GOOD, bad=BAD)
     asked = list(predictions)
     gone = Point("bad", "lerf", "linear", "no-retrain", 0.2, 0)
-    whole, gaps = statistics.whole_curves({point: one for point, one in predictions.items() if point != gone}, asked)
+    whole, gaps = statistics.complete_curves({point: one for point, one in predictions.items() if point != gone}, asked)
     assert len(whole) == 9  # 3 of the 4 curves, 3 points each
-    assert gaps.to_numpy().tolist() == [["bad", "lerf", "linear", "no-retrain", 2, 3]]
-    whole, gaps = statistics.whole_curves(predictions, asked)
+    assert gaps.to_numpy().tolist() == [["bad", "lerf", "linear", "no-retrain", "model", "pixels", 2, 3]]
+    whole, gaps = statistics.complete_curves(predictions, asked)
     assert whole == predictions
     assert gaps.empty
 
 
 def headline(predictions, controls=("random",)):
     ranking = statistics.ranking(predictions, controls)
-    return statistics.headline(ranking, statistics.pairs(predictions, controls))
+    return statistics.conclusion(ranking, statistics.pairwise(predictions, controls))
 
 
 def test_the_verdict_says_who_comes_first_how_sure_and_what_speaks_against_it():
     # The worlds' methods endure shares that lie far apart (0.2 and 0.8) or are the same.
     clear = endurance_study(good=(0.2, 0.8), bad=(0.5, 0.55), random=(0.6, 0.4))
-    assert headline(clear) == (
-        "good comes first on 400 images, clearly ahead of every other method (95% sure of all pairs at once). "
-        "It clearly beats every control."
-    )
+    assert headline(clear).startswith("good ranks first on 400 images, clearly ahead of every other method (95%")
+    assert headline(clear).endswith("It clearly beats every control.")
     close = endurance_study(one=(0.2, 0.8), other=(0.2, 0.8), random=(0.6, 0.4))
-    assert re.match(r"(one|other) comes first on 400 images, but not clearly ahead of (one|other)\. ", headline(close))
+    assert re.match(
+        r"(one|other) ranks first on 400 images, but is not clearly ahead of (one|other)\. ", headline(close)
+    )
     beaten = endurance_study(good=(0.5, 0.5), bad=(0.6, 0.4), random=(0.2, 0.8))
     assert headline(beaten).endswith("It does not clearly beat the control random: do not trust it yet.")
     split = clear | endurance_study(imputer="fixed", good=(0.5, 0.55), bad=(0.2, 0.8), random=(0.6, 0.4))
-    assert headline(split).endswith("yet in 1 of 2 settings another comes first: bad.")
-    assert headline(split).startswith("Filled by linear: good comes first on 400 images")  # the other fill disagrees
+    assert headline(split).endswith("in 1 of 2 settings another method ranks first: bad.")
+    assert headline(split).startswith("Imputed with linear: good ranks first on 400 images")  # the other fill disagrees
 
 
 def test_the_ranking_of_the_verdicts_setting_comes_first():

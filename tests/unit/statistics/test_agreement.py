@@ -1,32 +1,32 @@
-"""Agreement of settings, worked out by hand."""
+"""Agreement between settings, against numbers derived by hand."""
 
 import numpy as np
 import pytest
-from predictions import GOOD, curve_study, endurance_study, study
 
+from predictions import GOOD, curve_study, endurance_study, study
 from roadworthy import statistics
 from roadworthy.core.errors import InputError
 
 
-def test_consistency_orients_the_orders_and_pairs_shares():
+def test_agreement_orients_the_orders_and_pairs_fractions():
     morf = {"a": {0.1: 0.1, 0.9: 0.3}, "b": {0.1: 0.2, 0.9: 0.2}, "c": {0.1: 0.3, 0.9: 0.1}}
     lerf = {"a": {0.1: 0.9, 0.9: 0.1}, "b": {0.1: 0.8, 0.9: 0.2}, "c": {0.1: 0.7, 0.9: 0.3}}
     table = statistics.agreement(curve_study({("morf", "linear"): morf, ("lerf", "linear"): lerf}))
-    found = table.set_index("pairing")
+    by_pairing = table.set_index("pairing")
     # At .1 MoRF ranks a b c (low is good), at .9 c b a; LeRF at .1 a b c (high is good), at .9 c b a.
-    # removed with removed: +1 and +1; removed with kept: .1 with .9 and .9 with .1: −1 and −1. Point 0 is left out.
+    # removed: +1 and +1; kept compares .1 with .9 and .9 with .1: −1 and −1. Fraction 0 is left out.
     for measure in ("spearman", "kendall"):
-        assert found.loc["removed", measure] == pytest.approx(1)
-        assert found.loc["kept", measure] == pytest.approx(-1)
+        assert by_pairing.loc["removed", measure] == pytest.approx(1)
+        assert by_pairing.loc["kept", measure] == pytest.approx(-1)
     # Ranks 1 2 3 and 3 2 1: each value twice; ordinal distance² 4, 4 and 16. Observed: units (1,3) and (3,1), each
     # counted both ways: 4 · 16 = 64; expected 2·(4·4 + 4·4 + 4·16)/5 = 38.4: alpha = 1 − 64/38.4 = −.6667.
-    assert found.loc["removed", "alpha"] == pytest.approx(1)
-    assert found.loc["kept", "alpha"] == pytest.approx(-2 / 3)
+    assert by_pairing.loc["removed", "alpha"] == pytest.approx(1)
+    assert by_pairing.loc["kept", "alpha"] == pytest.approx(-2 / 3)
     assert (table["fractions"] == 2).all()
     assert (table["methods"] == 3).all()
 
 
-def test_both_conventions_runs_averaged_first_and_per_run():
+def test_runs_are_averaged_first_and_compared_per_run():
     # One fraction, three methods, MoRF against LeRF, two runs.
     # Run 0: MoRF .1 .2 .3 ranks a b c; LeRF .9 .8 .7 ranks a b c: +1.
     # Run 1: MoRF .1 .2 .3 ranks a b c; LeRF .5 .6 .9 ranks c b a: −1.
@@ -48,7 +48,7 @@ def test_both_conventions_runs_averaged_first_and_per_run():
     assert row["kendall_runs"] == pytest.approx(0)
 
 
-def test_runs_that_average_to_the_same_are_tied():
+def test_runs_with_equal_averages_are_tied():
     # (0 + 0 + .3)/3 and (0 + .1 + .2)/3 differ in their last bit; the methods do not.
     points = {}
     for seed, (a, b) in enumerate(((0.0, 0.0), (0.0, 0.1), (0.3, 0.2))):
@@ -58,20 +58,20 @@ def test_runs_that_average_to_the_same_are_tied():
     assert statistics.agreement(points)["fractions"].item() == 0
 
 
-def test_point_0_is_left_out_even_where_it_ranks():
-    # Retrain models differ before anything is removed; that ranks models, not maps.
-    one = {"a": {0.0: 0.9, 0.5: 0.1}, "b": {0.0: 0.8, 0.5: 0.2}}
-    other = {"a": {0.0: 0.8, 0.5: 0.1}, "b": {0.0: 0.9, 0.5: 0.2}}
-    row = statistics.agreement(curve_study({("morf", "linear"): one, ("morf", "fixed"): other})).iloc[0]
+def test_fraction_0_is_left_out_even_if_it_ranks():
+    # Retrained models differ before removal; that ranks models, not maps.
+    first = {"a": {0.0: 0.9, 0.5: 0.1}, "b": {0.0: 0.8, 0.5: 0.2}}
+    second = {"a": {0.0: 0.8, 0.5: 0.1}, "b": {0.0: 0.9, 0.5: 0.2}}
+    row = statistics.agreement(curve_study({("morf", "linear"): first, ("morf", "fixed"): second})).iloc[0]
     assert (row["fractions"], row["spearman"]) == (1, 1)
 
 
-def test_a_judge_with_one_run_meets_every_run_of_another():
+def test_an_evaluator_with_one_run_is_compared_with_every_run_of_another():
     morf = {"a": {0.5: 0.1}, "b": {0.5: 0.2}}
-    turned = {"a": {0.5: 0.2}, "b": {0.5: 0.1}}
+    swapped = {"a": {0.5: 0.2}, "b": {0.5: 0.1}}
     points = curve_study({("morf", "linear"): morf})
     points |= curve_study({("morf", "linear"): morf}, evaluator="retrain", seed=0)
-    points |= curve_study({("morf", "linear"): turned}, evaluator="retrain", seed=1)
+    points |= curve_study({("morf", "linear"): swapped}, evaluator="retrain", seed=1)
     row = statistics.agreement(points).iloc[0]
     assert (row["evaluator_a"], row["evaluator_b"], row["runs"]) == ("no-retrain", "retrain", 2)
     assert row["spearman_runs"] == pytest.approx(0)  # +1 and −1
@@ -79,71 +79,74 @@ def test_a_judge_with_one_run_meets_every_run_of_another():
     assert row["fractions"] == 0
 
 
-def test_all_settings_make_a_table_and_a_square():
+def test_all_settings_as_a_table_and_as_a_matrix():
     accuracies = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.4}}
     settings = {(order, imputer): accuracies for order in ("morf", "lerf") for imputer in ("fixed", "linear", "gain")}
     points = curve_study(settings) | curve_study(settings, evaluator="retrain")
     table = statistics.agreement(points)
-    # The paper's 12 settings: 66 pairs, of which 6 · 6 join unlike orders and are listed twice.
+    # The paper's 12 settings: 66 pairs, of which 6 · 6 have different orders and are listed twice.
     assert len(table) == 66 + 36
-    square = statistics.agreement_matrix(table, "kendall", "kept")
-    assert square.shape == (12, 12)
-    assert (np.diag(square) == 1).all()
-    assert square.equals(square.T)
-    assert square.loc["no-retrain · morf · fixed", "retrained · morf · gain"] == 1
-    assert square.loc["no-retrain · morf · fixed", "no-retrain · lerf · gain"] == -1
+    matrix = statistics.agreement_matrix(table, "kendall", "kept")
+    assert matrix.shape == (12, 12)
+    assert (np.diag(matrix) == 1).all()
+    assert matrix.equals(matrix.T)
+    assert matrix.loc["no-retrain · morf · fixed", "retrain · morf · gain"] == 1
+    assert matrix.loc["no-retrain · morf · fixed", "no-retrain · lerf · gain"] == -1
     assert list(table.columns) == [
-        "evaluator_a", "order_a", "imputer_a", "evaluator_b", "order_b", "imputer_b", "pairing", "spearman", "kendall", "alpha",
-        "fractions", "methods", "spearman_runs", "spearman_runs_error", "kendall_runs", "kendall_runs_error",
+        "evaluator_a", "order_a", "imputer_a", "model_a", "units_a", "evaluator_b", "order_b", "imputer_b", "model_b",
+        "units_b", "pairing", "spearman", "kendall", "alpha", "fractions", "methods", "spearman_runs",
+        "spearman_runs_error", "kendall_runs", "kendall_runs_error",
         "alpha_runs", "alpha_runs_error", "runs",
     ]  # fmt: skip
     with pytest.raises(InputError, match="measure='pearson'"):
         statistics.agreement_matrix(table, "pearson")
 
 
-def test_consistency_leaves_out_controls_and_marks_points_without_a_ranking():
-    one = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "random": {0.5: 0.9}}
+def test_agreement_leaves_out_controls_and_fractions_without_a_ranking():
+    first = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "random": {0.5: 0.9}}
     flat = {"a": {0.5: 0.4}, "b": {0.5: 0.4}, "random": {0.5: 0.1}}
-    table = statistics.agreement(curve_study({("morf", "linear"): one, ("morf", "fixed"): flat}), controls=("random",))
+    table = statistics.agreement(
+        curve_study({("morf", "linear"): first, ("morf", "fixed"): flat}), controls=("random",)
+    )
     assert table[["spearman", "kendall", "alpha"]].isna().all(axis=None)
     assert table["fractions"].iloc[0] == 0
 
 
 def test_methods_missing_in_one_setting_are_left_out_and_counted():
-    one = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}}
-    other = {"a": {0.5: 0.3}, "b": {0.5: 0.2}}
-    row = statistics.agreement(curve_study({("morf", "linear"): one, ("morf", "fixed"): other})).iloc[0]
+    first = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}}
+    second = {"a": {0.5: 0.3}, "b": {0.5: 0.2}}
+    row = statistics.agreement(curve_study({("morf", "linear"): first, ("morf", "fixed"): second})).iloc[0]
     assert (row["methods"], row["spearman"]) == (2, -1)
     alone = {"c": {0.5: 0.3}}
-    row = statistics.agreement(curve_study({("morf", "linear"): one, ("morf", "fixed"): alone})).iloc[0]
+    row = statistics.agreement(curve_study({("morf", "linear"): first, ("morf", "fixed"): alone})).iloc[0]
     assert row["methods"] == 1
     assert np.isnan(row["spearman"])
 
 
-def test_settings_with_other_fractions_are_compared_where_they_meet():
-    one = {"a": {0.1: 0.1, 0.5: 0.1}, "b": {0.1: 0.2, 0.5: 0.2}}
-    other = {"a": {0.5: 0.3}, "b": {0.5: 0.4}}
-    points = curve_study({("morf", "linear"): one}) | curve_study({("morf", "linear"): other}, evaluator="retrain")
+def test_settings_with_different_fractions_are_compared_at_those_they_share():
+    first = {"a": {0.1: 0.1, 0.5: 0.1}, "b": {0.1: 0.2, 0.5: 0.2}}
+    second = {"a": {0.5: 0.3}, "b": {0.5: 0.4}}
+    points = curve_study({("morf", "linear"): first}) | curve_study({("morf", "linear"): second}, evaluator="retrain")
     row = statistics.agreement(points).iloc[0]
     assert (row["fractions"], row["spearman"]) == (1, 1)
 
 
-def test_consistency_of_one_method_is_an_error():
+def test_agreement_of_one_method_is_an_error():
     with pytest.raises(InputError, match="at least 2 methods"):
         statistics.agreement(study(only=GOOD))
 
 
-def test_spearman_shares_ranks_among_ties():
+def test_spearman_gives_ties_their_mean_rank():
     # ranks 1 2.5 2.5 4 and 1 2 3 4: covariance 4.5, variances 4.5 and 5: 4.5/sqrt(22.5) = .9487
     assert statistics.spearman(np.array([1.0, 2, 2, 3]), np.array([1.0, 2, 3, 4])) == pytest.approx(0.948683, abs=1e-6)
 
 
-def test_kendall_counts_tied_pairs_on_one_side_as_neither():
+def test_kendall_counts_pairs_tied_on_one_side_as_neither():
     # 6 pairs, 5 in the same order, 1 tied on the left: 5/sqrt(5 · 6) = .9129
     assert statistics.kendall(np.array([1.0, 2, 2, 3]), np.array([1.0, 2, 3, 4])) == pytest.approx(0.9129, abs=1e-4)
 
 
-def test_krippendorffs_alpha_is_his_own_example():
+def test_krippendorffs_alpha_on_his_own_example():
     # "Computing Krippendorff's Alpha-Reliability" (2011): 4 observers, 12 units, missing data; ordinal alpha .815.
     nan = np.nan
     ratings = np.array(
@@ -158,7 +161,7 @@ def test_krippendorffs_alpha_is_his_own_example():
     assert np.isnan(statistics.krippendorff(np.ones((2, 3))))
 
 
-def test_one_alpha_for_all_settings():
+def test_overall_alpha_of_all_settings():
     accuracies = {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}}
     swapped = {"a": {0.5: 0.1}, "b": {0.5: 0.3}, "c": {0.5: 0.2}}
     agree = curve_study({("morf", "linear"): accuracies, ("morf", "fixed"): accuracies})
@@ -169,10 +172,10 @@ def test_one_alpha_for_all_settings():
 
 
 def by_bootstrap(predictions, first, second, pairing, draws):
-    """Literally: draw images, average, rank, correlate per share, average; the percentiles of that."""
+    """Literally: draw images, average, rank, correlate per fraction, average; percentiles over draws."""
     images = len(next(iter(predictions.values())))
     generator = np.random.default_rng(7)
-    found = []
+    means = []
     for _ in range(draws):
         rows = generator.integers(images, size=images)
 
@@ -182,32 +185,32 @@ def by_bootstrap(predictions, first, second, pairing, draws):
             return np.array([sign * predictions[point].correct[rows].mean() for point in points])
 
         pairs = [(f, round(1 - f, 9) if pairing == "kept" else f) for f in (0.25, 0.5, 0.75)]
-        with_ranks = [statistics.spearman(merits(first, a), merits(second, b)) for a, b in pairs]
-        found.append(np.nanmean(with_ranks))
-    return np.percentile(found, [2.5, 97.5])
+        correlations = [statistics.spearman(merits(first, a), merits(second, b)) for a, b in pairs]
+        means.append(np.nanmean(correlations))
+    return np.percentile(means, [2.5, 97.5])
 
 
 @pytest.mark.parametrize("pairing", ["removed", "kept"])
-def test_intervals_of_agreement_are_those_of_a_literal_bootstrap(pairing):
+def test_intervals_of_agreement_match_a_literal_bootstrap(pairing):
     points = endurance_study(120, a=(0.3, 0.6), b=(0.35, 0.62), c=(0.4, 0.5), d=(0.45, 0.55))
     row = statistics.agreement_intervals(points).set_index("pairing").loc[pairing]
     low, high = by_bootstrap(points, "morf", "lerf", pairing, 1000)
-    # Percentiles of 1,000 draws: those of five seeds of the literal one lie up to .074 apart.
+    # Percentiles of 1,000 draws: those of the literal bootstrap differ by up to .074 between five seeds.
     assert row["low"] == pytest.approx(low, abs=0.08)
     assert row["high"] == pytest.approx(high, abs=0.08)
     assert row["spearman"] == statistics.agreement(points).set_index("pairing").loc[pairing, "spearman"]
 
 
-def test_an_agreement_that_no_resample_can_shake_has_no_width():
+def test_an_agreement_that_no_resample_changes_has_no_width():
     apart = {"a": {0.5: 0.0}, "b": {0.5: 1.0}}
     opposite = {"a": {0.5: 1.0}, "b": {0.5: 0.0}}
     points = curve_study({("morf", "linear"): apart, ("morf", "fixed"): apart, ("lerf", "linear"): opposite})
     table = statistics.agreement_intervals(points)
-    # a is best in all three, whatever images are drawn: 1, and from 1 to 1.
+    # a is best in all three settings, whichever images are drawn.
     assert (table[["spearman", "low", "high"]] == 1).all(axis=None)
 
 
-def test_more_images_make_an_agreement_surer():
+def test_more_images_narrow_the_interval_of_agreement():
     def width(images):
         points = endurance_study(images, a=(0.3, 0.6), b=(0.35, 0.55), c=(0.4, 0.5), d=(0.45, 0.45))
         row = statistics.agreement_intervals(points).iloc[0]
@@ -221,6 +224,6 @@ def test_each_draw_takes_the_same_images_in_all_settings():
     again = {point._replace(imputer="fixed"): prediction for point, prediction in points.items()}
     table = statistics.agreement_intervals({**points, **again})
     twins = table[(table["order_a"] == table["order_b"]) & (table["imputer_a"] != table["imputer_b"])]
-    # The same predictions under two names agree in every draw; images drawn apart would tear close methods apart.
+    # The same predictions under two names agree in every draw; independent draws would rank close methods differently.
     assert len(twins) == 2
     assert (twins[["low", "high"]] == 1).all(axis=None)

@@ -79,7 +79,7 @@ def _classes(findings: Findings) -> Any:
     if findings.classes is None or findings.ranking is None or findings.classes["label"].nunique() < 2:
         return []
     ranking, table = findings.ranking, findings.classes
-    evaluator, imputer = statistics.main_block(ranking)
+    evaluator, imputer = statistics.preferred_block(ranking)
     block = ranking[(ranking["evaluator"] == evaluator) & (ranking["imputer"] == imputer) & ~ranking["control"]]
     here = table[(table["evaluator"] == evaluator) & (table["imputer"] == imputer)]
     return class_squares(here, block["method"].tolist()[:_MOST_COLUMNS]) if len(block) else []
