@@ -67,6 +67,10 @@ class StoreError(RoadworthyError, OSError):
     pass
 
 
+class IncompleteError(StoreError):
+    pass
+
+
 class UnknownNameError(RoadworthyError, LookupError):
     pass
 

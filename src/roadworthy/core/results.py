@@ -47,6 +47,18 @@ class Recovered(NamedTuple):
     """share told wrongly by who calls every pixel of the fill's color filled; NaN where the fill has no one color"""
 
 
+class Copy(NamedTuple):
+    """A control made from another method's maps: it cannot know more than the original."""
+
+    of: str
+    how: str
+    """blurred or inverted"""
+
+    @property
+    def name(self) -> str:
+        return f"{self.of} {self.how}"
+
+
 class Point(NamedTuple):
     """One point of one curve: what a Predictions is about."""
 

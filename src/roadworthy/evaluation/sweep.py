@@ -66,11 +66,16 @@ def explain(
     return maps
 
 
-def source_of(method: Attribution) -> Any:
+def source_of(method: Attribution) -> Hashable:
     """What a derived method is computed from in the end; methods with equal sources are cheaper together."""
-    while (source := getattr(method, "source", None)) is not None:
-        method = source
-    return method
+    source: Any = method
+    while (inner := getattr(source, "source", None)) is not None:
+        source = inner
+    try:
+        hash(source)
+    except TypeError:
+        return id(source)
+    return source  # type: ignore[no-any-return]
 
 
 def imputed(

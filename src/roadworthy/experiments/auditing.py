@@ -33,11 +33,11 @@ from roadworthy.audit.tables import Hole, audit_tables, most_relevant_share
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import MASKS, checked_fractions, random_removal, removed_at
 from roadworthy.core.random import Key
-from roadworthy.core.results import Predictions, Recovered
+from roadworthy.core.results import Copy, Predictions, Recovered
 from roadworthy.core.types import Batch, Dataset, Ids, Labels, Maps
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import most_relevant_first, rank
-from roadworthy.experiments.design import Copy, Design, as_predictions, prediction_arrays
+from roadworthy.experiments.design import Design, as_predictions, prediction_arrays
 from roadworthy.experiments.items import Arrays, Block, Item
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind

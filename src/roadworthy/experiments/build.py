@@ -176,12 +176,12 @@ def _placeless(spec: Spec) -> Spec:
 # ── live objects ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def build(plan: Plan) -> Experiment:
-    """All of it but imputers that are trained first: those stay recipes."""
+def build(plan: Plan, untrained: bool = False) -> Experiment:
+    """All of it but imputers that are trained first: those stay recipes. `untrained`: the model with fresh weights."""
     data = build_data(plan)
     train = readable(build_data(plan, "train")) if plan.train is not None else None
     return Experiment(
-        model=build_model(plan),
+        model=build_untrained(plan) if untrained else build_model(plan),
         data=data,
         methods={
             **{name: _with_key(f"methods.{name}", build_method, plan, name, data) for name in plan.methods},

@@ -135,8 +135,7 @@ def compare(
     store = ScratchStore()
     with evaluating(classifier, experiment.device):
         rehearse(experiment, shares, design.seeds[0])
-        sources = {name: _hashable(source_of(method)) for name, method in experiment.methods.items()}
-        group_key = grouping(sources)
+        group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
         with Bar("comparing", progress) as bar:
             state = execute(design, store, InProcess(Worker(experiment), raises=True), group_key, bar)
     facts = {
@@ -387,11 +386,3 @@ def _above_zero(fractions: Sequence[float]) -> tuple[float, ...]:
     if not above:
         raise InputError("fractions holds only 0: add a fraction of pixels to remove, such as rw.FRACTIONS")
     return above
-
-
-def _hashable(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return id(value)
-    return value

@@ -107,7 +107,7 @@ class Comparison:
     def leaders(self, most: int = 6) -> list[str]:
         """The leading methods: four of the setting to look at first, and the first of every other setting."""
         ranked = self._ranking[~self._ranking["control"]]
-        main = statistics.main_block(self._ranking, self.results.preferred)
+        main = statistics.preferred_block(self._ranking, self.results.preferred)
         in_main = (ranked["evaluator"] == main[0]) & (ranked["imputer"] == main[1])
         firsts = ranked.groupby(["evaluator", "imputer"], sort=False)["method"].first()
         return list(dict.fromkeys([*ranked.loc[in_main, "method"][:4], *firsts]))[:most]
@@ -168,7 +168,7 @@ class Comparison:
         settings = {(point.evaluator, point.order, point.imputer) for point in self.predictions}
         pictures, no_pictures = self._examples()
         return Findings(
-            conclusion=statistics.headline(ranking, self._pairs, self._level, self.results.preferred),
+            conclusion=self.headline(),
             details=self.details(),
             ranking=ranking,
             curves=self.curves(),
@@ -185,9 +185,14 @@ class Comparison:
             plan=self.plan_text,
         )
 
+    def headline(self) -> str:
+        """Two sentences: which method ranks first and how clearly, and what supports that."""
+        results = self.results
+        return statistics.conclusion(self._ranking, self._pairs, self._level, results.preferred, results.copies)
+
     def details(self) -> list[str]:
         """A sentence or two per evaluator and imputer."""
-        lines = statistics.winners(self._ranking, self._pairs, self._level)
+        lines = statistics.block_summaries(self._ranking, self._pairs, self._level)
         return [*lines, self._stopped] if self._stopped else lines
 
     def __str__(self) -> str:
@@ -241,18 +246,23 @@ class Comparison:
     def _pairs(self) -> pd.DataFrame:
         """Empty where no setting has two methods to compare."""
         blocks = [block for _, block in self._ranking.groupby(["evaluator", "imputer"])]
-        several = any(block[statistics.lead_of(block)].notna().sum() > 1 for block in blocks)
+        several = any(block[statistics.leading_score(block)].notna().sum() > 1 for block in blocks)
         return self.pairwise() if several else pd.DataFrame(columns=statistics.PAIRWISE_COLUMNS)
 
     @cached_property
     def _warnings(self) -> pd.DataFrame:
         return statistics.warnings(
-            self.predictions, self._ranking, self._pairs, self.results.ties, len(self.results.classes)
+            self.predictions,
+            self._ranking,
+            self._pairs,
+            self.results.ties,
+            len(self.results.classes),
+            self.results.copies,
         )
 
     @property
     def _level(self) -> float:
-        return self.results.stopping.confidence if self.results.stopping else statistics.LEVEL
+        return self.results.stopping.confidence if self.results.stopping else statistics.CONFIDENCE
 
     @property
     def _stopped(self) -> str:

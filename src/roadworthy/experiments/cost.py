@@ -1,270 +1,270 @@
-"""What would a plan cost? A few images are timed with thinned-out methods, and multiplied by what was left out.
+"""What a plan would cost, estimated by timing a few images of each kind of work on this machine."""
 
-PrecomputedMaps and points are timed at two sizes, so that what is paid once (loading, building) is not multiplied.
-"""
-
-import math
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from inspect import signature
 from typing import NamedTuple
 
-from roadworthy.attributions import paper_methods
+import torch
+
 from roadworthy.core.random import Key
-from roadworthy.core.types import Dataset, Imputer, Maps, Removal
+from roadworthy.core.types import Batch, Dataset, Imputer
 from roadworthy.datasets import first
-from roadworthy.evaluation.evaluators import FineTuned, Mapped, Retrain
+from roadworthy.evaluation.evaluators import FineTuned, Mapped, NoRetrain, Retrain
+from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.sweep import Curve, explain, source_of, sweep
 from roadworthy.experiments.build import (
-    Arrays,
     awaits_training,
-    build_augment,
+    build,
     build_data,
-    build_loss,
-    build_network,
     build_trainer,
     build_untrained,
-    built,
 )
-from roadworthy.experiments.items import Fingerprints
-from roadworthy.experiments.plans.plan import SIZES, Plan, Spec
-from roadworthy.experiments.registry import part
-from roadworthy.experiments.runner import Work, pending
-from roadworthy.experiments.stores.run_directory import FOLDERS, Store
-from roadworthy.experiments.timing import Line, OnEpoch, seconds, seconds_per_image
-from roadworthy.experiments.work import MapTask, SweepTask, gain_of, groups, perform, recipe_of, threads, train_of
+from roadworthy.experiments.design import survey
+from roadworthy.experiments.plans import Plan
+from roadworthy.experiments.run import prepare
+from roadworthy.experiments.stores.run_directory import RunDirectory
+from roadworthy.experiments.worker import threads
 from roadworthy.imputers import Constant
 from roadworthy.imputers.solvers.multigrid import compile_now
-from roadworthy.models.prediction import evaluating, fastest_device
-from roadworthy.training.gain import train_gain
-from roadworthy.training.loop import Recipe
-from roadworthy.training.trainer import split
+from roadworthy.models.prediction import evaluating, fastest_device, labeled, predict
+from roadworthy.training.gain import GainRecipe, train_gain
+from roadworthy.training.recipe import Recipe
 
-PIXELS = 32 * 32 * 32
-"""How many are timed at once: 32 images of 32×32, of large ones a single image (trainings take two)."""
-THIN = 3
-"""Passes per image of the second timing of a method; the first has one."""
+ENOUGH = 0.5
+"""Seconds of timing after which nothing is timed again."""
+LARGEST = 32
+"""Images that are timed at once, at most."""
 EPOCHS = 2
 """Of a training that is timed."""
-_PASSES: Mapping[str, tuple[str, ...]] = {
-    "ig": ("steps",),
-    **dict.fromkeys(("ig-sg", "ig-sq", "ig-var"), ("steps", "ig_samples")),
-    **dict.fromkeys(("gb-sg", "gb-sq", "gb-var"), ("gb_samples",)),
-}
-"""The options of a method whose product is its number of passes per image."""
-_DEFAULTS = {name: option.default for name, option in signature(paper_methods).parameters.items()}
+
+
+class Work(NamedTuple):
+    """One kind of work: how many there are, how many are missing, and the seconds of all of them in one process."""
+
+    kind: str
+    count: int
+    missing: int
+    seconds: float
+
+    @property
+    def missing_seconds(self) -> float:
+        return self.seconds * self.missing / self.count if self.count else 0.0
 
 
 class Estimate(NamedTuple):
-    """Seconds of one job on this machine for all of a plan, and how many images it is about."""
-
     images: int
     train_images: int
-    maps: float
-    trials: float
-    trainings: float
-    model: float
-    """the training of the model itself, where its weights are yet to be made"""
+    work: tuple[Work, ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(work.missing_seconds for work in self.work)
 
 
-def outlook(plan: Plan, store: Store) -> Work:
-    """What a run would do, also before there are weights. To know that all is missing nobody need read the images."""
-    if awaits_training(plan) or not any(store.ids(kind) for kind in FOLDERS):
-        return pending(plan, store, Fingerprints("", "", "", dict.fromkeys(plan.imputer_files, "")))
-    return pending(plan, store)
+def missing_counts(plan: Plan, store: RunDirectory) -> dict[str, int]:
+    """How many maps, points and trainings of a plan are missing. An empty directory needs no look at the data."""
+    counts = plan.counts()
+    if awaits_training(plan) or not store.ids():
+        return counts
+    state = survey(prepare(plan).design, store)
+    missing = {item.id for item in state.missing}
+    points = [point for point, items in state.points.items() if any(item.id in missing for item in items)]
+    maps = {(item.label["method"], item.label["split"]) for item in state.missing if item.kind == "maps"}
+    trained = [item for item in state.missing if item.block is None and item.kind != "audit"]
+    unknown = 0 if state.final else counts["points"] - len(state.points)
+    return {"maps": len(maps), "points": len(points) + max(0, unknown), "trainings": len(trained)}
 
 
-def estimate(plan: Plan) -> Estimate:
-    data = build_data(plan)
-    images, train_images = len(data), len(build_data(plan, "train")) if plan.train is not None else 0
-    height, width = next(data.batches(1)).images.shape[-2:]
-    count = min(images, max(1, PIXELS // (height * width)))
-    model = _time_model(plan, count) if awaits_training(plan) else 0.0
-    few = _few(plan, count)
-    with Key(0).fold("estimate").torch_rng(), threads(plan.threads):
+def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
+    counts, waiting = plan.counts(), awaits_training(plan)
+    model = _model_seconds(plan) if waiting else 0.0
+    experiment = build(plan, untrained=waiting)
+    images, train_images = len(experiment.data), len(experiment.train) if experiment.train is not None else 0
+    with (
+        Key(0).fold("estimate").torch_rng(),
+        threads(plan.threads),
+        evaluating(experiment.model, experiment.device),
+    ):
         compile_now()
-        maps = _time_maps(few) / count * (images + (train_images if plan.retrains else 0))
-        trainings, painter = 0.0, None
-        if plan.trained_imputers:
-            each, painter = _time_gain(few)
-            trainings += len(plan.trained_imputers) * each * train_images * gain_of(plan).epochs
-        points = _time_points(few, painter, max(2, count))
-        trials = sum(_sweeps(plan, name) * line.at(images * len(plan.fractions)) for name, line in points.items())
+        batch = _few(experiment)
+        maps = _map_seconds(experiment, batch) * (images + (train_images if plan.retrains else 0))
+        trainings = 0.0
+        gain: Imputer = Constant(0.5)
+        for recipe in (imputer for imputer in experiment.imputers.values() if isinstance(imputer, GainRecipe)):
+            each, gain = _gain_seconds(recipe, experiment)
+            trainings += each * train_images * recipe.epochs
+        ready = {name: gain if isinstance(i, GainRecipe) else i for name, i in experiment.imputers.items()}
+        points = {name: _point_seconds(experiment, imputer, batch) for name, imputer in ready.items()}
         if plan.recipe is not None:
-            fills = {name: line.each for name, line in points.items()}
-            trainings += _time_evaluators(few, fills) * train_images * plan.recipe.epochs
-    return Estimate(images, train_images, maps, trials, trainings, model)
+            trainings += _training_seconds(plan, experiment, ready) * train_images * plan.recipe.epochs
+    curves = Counter(imputer for _, imputer, _ in plan.settings)
+    per_setting = counts["points"] / max(1, len(plan.settings))
+    evaluation = sum(curves[name] * per_setting * images * seconds for name, seconds in points.items())
+    work = [
+        Work("maps", counts["maps"], missing["maps"], maps),
+        Work("points", counts["points"], missing["points"], evaluation),
+        Work("trainings", counts["trainings"], missing["trainings"], trainings),
+        Work("the model itself", int(waiting), int(waiting), model),
+    ]
+    return Estimate(images, train_images, tuple(row for row in work if row.count))
 
 
-def _few(plan: Plan, images: int) -> Plan:
-    """The plan on its first images, in one batch; with fresh weights where there are none yet."""
-    most = min([images, *(one.batch_size for one in (plan.recipe, plan.gain) if one is not None)])
-    model = {key: value for key, value in plan.model.items() if key != "weights"}
-    return replace(
-        plan,
-        data=_first(plan.data, images),
-        train=None if plan.train is None else _first(plan.train, max(2, most)),
-        model=model if awaits_training(plan) else plan.model,
-        map_batch=images,
-        batch=images,
+def _few(experiment: Experiment) -> Batch:
+    batch = next(first(experiment.data, LARGEST).batches(LARGEST))
+    return labeled(batch, predict(experiment.model, batch.images, experiment.device))
+
+
+def _per_image(action: Callable[[int], object], most: int) -> float:
+    """Seconds per image: of 1 image, then 2, 4, … until that takes long enough to be measured well."""
+    images = 1
+    while True:
+        started = time.perf_counter()
+        action(images)
+        seconds = time.perf_counter() - started
+        if seconds > ENOUGH or images >= most:
+            return seconds / images
+        images = min(2 * images, most)
+
+
+def _map_seconds(experiment: Experiment, batch: Batch) -> float:
+    """Of one image with all methods; those that share a source are computed together."""
+    groups: dict[object, dict[str, object]] = {}
+    for name, method in experiment.methods.items():
+        groups.setdefault(source_of(method), {})[name] = method
+    return sum(
+        _per_image(
+            lambda count, methods=methods: explain(methods, experiment.model, batch[:count], experiment.map_key),  # type: ignore[misc]
+            len(batch),
+        )
+        for methods in groups.values()
     )
 
 
-def _first(spec: Spec, images: int) -> Spec:
-    return {**{key: value for key, value in spec.items() if key not in SIZES}, "images": images}
+def _point_seconds(experiment: Experiment, imputer: Imputer, batch: Batch) -> float:
+    """Of one image at one fraction."""
+    curve, maps = Curve("order", "imputer", "no-retrain", 0), _some_maps(batch.ids, batch.images.shape)
+    order, evaluator = next(iter(experiment.orders.values())), NoRetrain(experiment.model, experiment.device)
+
+    def evaluate(count: int) -> None:
+        list(
+            sweep(
+                {curve: [0.5]},
+                {"order": order},
+                {"imputer": imputer},
+                {curve: evaluator},
+                maps[:count],
+                batch[:count],
+                batch.labels[:count],
+                experiment.batch_size,
+            )
+        )
+
+    return _per_image(evaluate, len(batch))
 
 
-# ── maps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def passes(spec: Spec) -> int:
-    """Per image, of those that can be left out; 1 for methods that are timed as they are."""
-    if spec["name"] == "blurred":
-        return passes(spec["of"])
-    return math.prod(spec.get(option, _DEFAULTS[option]) for option in _PASSES.get(spec["name"], ()))
-
-
-def thinned(spec: Spec, count: int) -> Spec:
-    """The method with `count` passes per image, where its number can be chosen."""
-    options = _PASSES.get(spec["name"], ())
-    return {**spec, **dict.fromkeys(options, 1), **dict.fromkeys(options[:1], count)}
-
-
-def _time_maps(few: Plan) -> float:
-    """Of all methods. Those that share a source are told apart by the options of the plan, not by the thinned ones."""
-    shared = groups(few, list(few.maps))
-    wanted = {names: passes(few.maps[names[0]]) for names in shared}
-    short = _timed_maps(few, 1, shared)
-    longer = _timed_maps(few, THIN, [names for names in shared if wanted[names] > 1])
-    lines = {names: Line.through((1, short[names]), (THIN, longer[names])) for names in longer}
-    return sum(lines[names].at(wanted[names]) if names in lines else short[names] for names in shared)
-
-
-def _timed_maps(few: Plan, count: int, shared: list[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
-    plan = replace(few, train=None, methods={name: thinned(spec, count) for name, spec in few.methods.items()})
-    built(plan)  # its time belongs to no method
-    return {names: seconds(lambda names=names: perform(MapTask(plan, names))) for names in shared}  # type: ignore[misc]
-
-
-# ── points ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _time_points(few: Plan, painter: Arrays | None, images: int) -> dict[str, Line]:
-    """imputer to what an image costs at one fraction"""
-    small, large = (_timed_sweeps(few, painter, size) for size in (1, images))
-    return {name: Line.through((1, small[name]), (images, large[name])) for name in few.imputers}
-
-
-def _sweeps(plan: Plan, imputer: str, *evaluators: str) -> int:
-    """How many there are with that imputer, and with one of those evaluators if any is named."""
-    return sum(sweep[2] == imputer and sweep[3] in (evaluators or plan.evaluators) for sweep in plan.sweeps())
-
-
-def _timed_sweeps(few: Plan, painter: Arrays | None, images: int) -> dict[str, float]:
-    """imputer to the seconds of one fraction"""
-    plan = replace(few, data=_first(few.data, images), train=None)
-    maps = _some_maps(built(plan).data).numpy()
-    found = {}
-    for imputer in plan.imputers:
-        own = painter if imputer in plan.trained_imputers else None
-        task = SweepTask(plan, next(iter(plan.maps)), "morf", imputer, "no-retrain", 0, (0.5,), maps, painter=own)
-        found[imputer] = seconds(lambda task=task: perform(task))  # type: ignore[misc]
-    return found
-
-
-def _some_maps(data: Dataset) -> Maps:
-    height, width = next(data.batches(1)).images.shape[-2:]
-    return Key(0).uniform(data.ids, (height, width))
+def _some_maps(ids: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    return Key(0).uniform(ids, (shape[-2], shape[-1]))
 
 
 # ── trainings ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _time_evaluators(few: Plan, fills: Mapping[str, float]) -> float:
-    """Seconds per image and epoch, of all trainings of evaluators together.
-
-    One fill is timed in a training. Another costs there more or less what it does in a point, which `fills` tells.
-    """
-    retrained = {name: (len(few.fractions) - 1) * _sweeps(few, name, "retrain") for name in few.imputers}
-    tuned = Counter(imputer for imputer, _ in few.tunings())
-    base = next(iter(built(few).imputers), None)
-    more = {name: fills[name] - (fills[base] if base else 0.0) for name in few.imputers}
-    total = 0.0
-    if few.retrains:
-        each = _time_retraining(few, base)
-        total += len(few.seeds) * each  # without removal: one per seed
-        total += sum(count * max(0.0, each + more[name]) for name, count in retrained.items())
-    if tuned:
-        each = _time_tuning(few, base)
-        total += sum(count * max(0.0, each + more[name]) for name, count in tuned.items())
+def _training_seconds(plan: Plan, experiment: Experiment, imputers: Mapping[str, Imputer]) -> float:
+    """Per image and epoch, of all trainings of evaluators together."""
+    total, counts = 0.0, plan.counts()
+    retrained = Counter(imputer for _, imputer, evaluator in plan.settings if evaluator == "retrain")
+    tuned = {imputer for _, imputer, evaluator in plan.settings if evaluator == "fine-tuned"}
+    others = len(plan.trained_imputers) + len(tuned) * len(plan.seeds)
+    per_setting = (counts["trainings"] - others) / max(1, sum(retrained.values()))
+    for name, settings in retrained.items():
+        total += settings * per_setting * _retrain_seconds(experiment, imputers[name])
+    for name in tuned:
+        total += len(plan.seeds) * _fine_tune_seconds(experiment, imputers[name])
     return total
 
 
-def _time_retraining(few: Plan, imputer: str | None) -> float:
-    train = train_of(built(few))
+def _retrain_seconds(experiment: Experiment, imputer: Imputer) -> float:
+    data, recipe = _train_images(experiment)
+    order = next(iter(experiment.orders.values()))
 
-    def run(on_epoch: OnEpoch) -> None:
-        evaluator = Retrain(
-            _short(recipe_of(few)), Mapped(train, _some_maps(train)), lambda: build_network(few),
-            loss=build_loss(few), augment=build_augment(few), device=fastest_device(), on_epoch=on_epoch,
-        )  # fmt: skip
-        evaluator.trained(Removal(part("orders", "morf").make(), _imputer(few, imputer)), 0.5, Key(0))
+    def fit(on_epoch: Callable[[object], object]) -> None:
+        maps = _some_maps(data.ids, next(data.batches(1)).images.shape)
+        Retrain(
+            _short(recipe),
+            Mapped(data, maps),
+            experiment.network or (lambda: None),
+            loss=experiment.loss,
+            augment=experiment.augment,
+            device=experiment.device,
+            on_epoch=on_epoch,
+        ).fit(order, imputer, 0.5, Key(0))
 
-    return seconds_per_image(run, len(train))
-
-
-def _time_tuning(few: Plan, imputer: str | None) -> float:
-    context = built(few)
-
-    def run(on_epoch: OnEpoch) -> None:
-        evaluator = FineTuned(
-            _short(recipe_of(few)), train_of(context), context.model,
-            loss=build_loss(few), augment=build_augment(few), on_epoch=on_epoch,
-        )  # fmt: skip
-        with evaluating(context.model, fastest_device()):
-            evaluator.tuned(_imputer(few, imputer), Key(0))
-
-    return seconds_per_image(run, len(train_of(context)))
+    return _second_epoch(fit, len(data))
 
 
-def _imputer(few: Plan, name: str | None) -> Imputer:
-    """Where the only one is yet to be trained, a constant: it costs next to nothing."""
-    return built(few).imputers[name] if name else Constant(0.5)
+def _fine_tune_seconds(experiment: Experiment, imputer: Imputer) -> float:
+    data, recipe = _train_images(experiment)
+
+    def fit(on_epoch: Callable[[object], object]) -> None:
+        FineTuned(
+            _short(recipe),
+            data,
+            experiment.model,
+            loss=experiment.loss,
+            augment=experiment.augment,
+            on_epoch=on_epoch,
+        ).fit(imputer, Key(0))
+
+    return _second_epoch(fit, len(data))
 
 
-def _time_gain(few: Plan) -> tuple[float, Arrays]:
-    """Seconds per image and epoch, and the weights of one that has hardly begun."""
-    recipe, train = replace(gain_of(few), epochs=EPOCHS), train_of(built(few))
-    some = first(train, max(2, len(train) // 2))  # two networks at work: half as many images do
-    learned, _ = split(len(some), recipe.optimization, Key(0))
-    begun: dict[str, Arrays] = {}
+def _gain_seconds(recipe: GainRecipe, experiment: Experiment) -> tuple[float, Imputer]:
+    """Per image and epoch, and a GAIN that has hardly begun to learn."""
+    data, _ = _train_images(experiment, recipe.batch_size)
+    gains: list[Imputer] = []
 
-    def run(on_epoch: OnEpoch) -> None:
-        tensors = train_gain(recipe, some, device=fastest_device(), on_epoch=on_epoch).tensors()
-        begun["weights"] = {name: tensor.numpy() for name, tensor in tensors.items()}
+    def fit(on_epoch: Callable[[object], object]) -> None:
+        gains.append(train_gain(replace(recipe, epochs=EPOCHS), data, device=experiment.device, on_epoch=on_epoch).gain)
 
-    return seconds_per_image(run, len(learned)), begun["weights"]
+    return _second_epoch(fit, len(data)), gains[0]
 
 
-def _time_model(plan: Plan, images: int) -> float:
-    """Seconds of the whole training of the model itself, as `roadworthy train` does it."""
+def _model_seconds(plan: Plan) -> float:
+    """Of the training of the model itself, as `roadworthy train` does it."""
     if plan.training is None:
         return 0.0
-    recipe, learned = plan.training.recipe, len(build_data(plan, "training"))
-    few = _first(plan.training.data, max(2, min(images, recipe.batch_size)))
-    trainer = build_trainer(replace(plan, training=replace(plan.training, recipe=_short(recipe), data=few)), seed=0)
+    recipe, images = plan.training.recipe, len(build_data(plan, "training"))
+    sizes = {key: value for key, value in plan.training.data.items() if key not in ("images", "sample")}
+    few = replace(
+        plan.training, recipe=_short(recipe), data={**sizes, "images": max(2, min(LARGEST, recipe.batch_size))}
+    )
+    trainer = build_trainer(replace(plan, training=few), seed=0)
 
-    def run(on_epoch: OnEpoch) -> None:
+    def fit(on_epoch: Callable[[object], object]) -> None:
         with Key(0).fold("init").torch_rng():
             model = build_untrained(plan).to(fastest_device())
         trainer._replace(on_epoch=on_epoch).train(model)
 
     with threads(plan.threads):
-        return seconds_per_image(run, len(trainer.data)) * learned * recipe.epochs
+        return _second_epoch(fit, len(trainer.data)) * images * recipe.epochs
+
+
+def _train_images(experiment: Experiment, batch_size: int | None = None) -> tuple[Dataset, Recipe]:
+    recipe = experiment.recipe or Recipe(epochs=EPOCHS)
+    if experiment.train is None:
+        raise ValueError("nothing is trained without train images")
+    return first(experiment.train, max(4, min(LARGEST, batch_size or recipe.batch_size))), recipe
+
+
+def _second_epoch(fit: Callable[[Callable[[object], object]], None], images: int) -> float:
+    """Seconds per image and epoch. The first epoch also pays for building, which a real training hardly feels."""
+    ends: list[float] = []
+    fit(lambda record: ends.append(time.perf_counter()))
+    return (ends[1] - ends[0]) / images
 
 
 def _short(recipe: Recipe) -> Recipe:
     """A few epochs of the same steps; the rate is so small that nothing diverges."""
-    return replace(
-        recipe, epochs=EPOCHS, lr=1e-9, schedule="constant", milestones=(), select="last", patience=0
-    )  # fmt: skip
+    return replace(recipe, epochs=EPOCHS, lr=1e-9, schedule="constant", milestones=(), select="last", patience=0)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from roadworthy import statistics
 from roadworthy.attributions.controls import Blurred
-from roadworthy.core.results import Point, Predictions
+from roadworthy.core.results import Copy, Point, Predictions
 from roadworthy.evaluation.experiment import Setting
 from roadworthy.experiments.items import Arrays, Block, Item, Spec
 from roadworthy.experiments.stores import Store
@@ -20,18 +20,6 @@ LEADERS = 2
 """Methods of which control copies are made, if no others are named."""
 
 Until = Literal["ranked", "best"]
-
-
-class Copy(NamedTuple):
-    """A control made from another method's maps. It cannot know more than the original."""
-
-    of: str
-    how: str
-    """blurred or inverted"""
-
-    @property
-    def name(self) -> str:
-        return f"{self.of} {self.how}"
 
 
 class EarlyStopping(NamedTuple):

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from roadworthy import statistics
 from roadworthy.core.errors import StoreError
-from roadworthy.core.results import Point, Predictions
+from roadworthy.core.results import Copy, Point, Predictions
 from roadworthy.experiments.design import (
-    Copy,
     Design,
     Survey,
     as_predictions,

@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from roadworthy.core.errors import InputError, StoreError
+from roadworthy.core.errors import IncompleteError, InputError, StoreError
 from roadworthy.core.files import write_atomically
 from roadworthy.core.types import UNLABELED
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.sweep import source_of
+from roadworthy.experiments.auditing import AuditSettings, default_fractions
+from roadworthy.experiments.audits import Audit, AuditState, audit_of, audit_state, run_audit
 from roadworthy.experiments.build import (
     Fingerprints,
     build,
@@ -32,6 +34,8 @@ from roadworthy.experiments.runner import Executor, GroupKey, Listener, execute,
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.stores.run_directory import RunDirectory
 from roadworthy.experiments.worker import Worker
+from roadworthy.report.findings import Findings
+from roadworthy.report.html.page import write_page
 
 ExecutorName = Literal["local", "ray"]
 
@@ -74,7 +78,7 @@ class Prepared:
 
     @property
     def group_key(self) -> GroupKey:
-        return grouping({name: _hashable(source_of(method)) for name, method in self.experiment.methods.items()})
+        return grouping({name: source_of(method) for name, method in self.experiment.methods.items()})
 
     def executor(self, name: ExecutorName, jobs: int, address: str) -> Executor:
         make = partial(make_worker, self.plan, self.prints)
@@ -196,14 +200,80 @@ def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:
     results = opened.results()
     if not results.predictions:
         missing = 0 if results.missing is None else len(results.missing)
-        raise StoreError(f"{folder} holds no complete curve yet, {missing:,} are missing items: run its plan again")
+        raise IncompleteError(f"{folder} holds no complete curve yet, {missing:,} are incomplete: run its plan again")
     group_key = grouping({name: name for name in opened.design.base_methods})
     return Comparison(results, opened.source, group_key, opened.plan.text)
 
 
-def _hashable(value: Any) -> Any:
+
+
+def write_report(folder: Path, out: Path, plan: Path | None = None) -> Path:
+    """The report of a run directory, with the tables of its last audit; also where no curve is complete yet."""
+    audit = Audit.load(folder / "audit")
     try:
-        hash(value)
-    except TypeError:
-        return id(value)
-    return value
+        return load(folder, plan).report(out, audit)
+    except IncompleteError as error:
+        opened = open_run(folder)
+        results = opened.results()
+        findings = Findings(
+            conclusion=f"Nothing can be ranked yet: {error}",
+            no_pictures="nothing is ranked yet",
+            facts=dict(results.about),
+            missing=results.missing,
+            plan=opened.plan.text,
+        )
+        return write_page(out, findings)
+
+
+# ── auditing a plan ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plan_of(target: Path, store: Path | None) -> tuple[Plan, RunDirectory]:
+    """A plan and its run directory; a run directory alone holds its plan."""
+    if not target.exists():
+        raise InputError(f"{target} does not exist: give a run directory, or a plan with --store")
+    if target.is_dir():
+        if store is not None:
+            raise InputError(f"{target} and --store {store} are both folders: give a plan and its run directory")
+        return open_run(target).plan, RunDirectory(target)
+    if store is None:
+        raise InputError(f"{target} is a plan: say where its results are, as in --store runs/{target.stem}")
+    return read_plan(target), RunDirectory(store)
+
+
+def audit_plan(
+    plan: Plan,
+    store: RunDirectory,
+    settings: AuditSettings | None,
+    classifier: str,
+    questions: tuple[str, ...],
+    jobs: int,
+    on_complaints: Callable[[list[str]], None],
+) -> tuple[Audit, int]:
+    """Compute what the audit lacks; returns its tables, written to audit/ too, and how many items are missing."""
+    settings = settings or AuditSettings(default_fractions(plan.fractions), classifier, questions)
+    if store.manifest().get("kind") == "plan":
+        opened = open_run(store.root)
+        source = Source(opened.design, store, lambda: build(plan))
+        if opened.plan.text == plan.text and not audit_state(source, settings).missing:
+            return _written(source, audit_state(source, settings), store), 0
+    prepared = prepare(plan)
+    with store.locked(), Bar("audit") as bar:
+        on_complaints([*store.clean(), *keep_plan(plan, store)])
+        write_manifest(prepared, store)
+        source = Source(prepared.design, store, lambda: prepared.experiment)
+        bar.expect(len(audit_state(source, settings).missing))
+        state = run_audit(source, settings, prepared.executor("local", jobs, ""), prepared.group_key, bar)
+    return _written(source, state, store), len(state.missing)
+
+
+def _written(source: Source, state: AuditState, store: RunDirectory) -> Audit:
+    fresh = Source(source.design, store, source.build)
+    results = collect(fresh.design, fresh.state, store, store.manifest())
+    curves, chance = None, 0.5
+    if results.predictions:
+        comparison = Comparison(results)
+        curves, chance = comparison.curves(), comparison.chance
+    audit = audit_of(source, state, curves, chance)
+    audit.save(store.root / "audit")
+    return audit

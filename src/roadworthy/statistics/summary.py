@@ -1,10 +1,12 @@
 """The tables in words: which method ranks first, with what confidence, and which warnings apply."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
+from roadworthy.core.results import Copy
 from roadworthy.statistics.intervals import CONFIDENCE
 from roadworthy.statistics.scores import BlockKey, leading_score, table_blocks
 
@@ -53,10 +55,11 @@ def conclusion(
     pairwise: pd.DataFrame,
     confidence: float = CONFIDENCE,
     preferred: tuple[str, str] | None = None,
+    copies: Mapping[str, Copy] = MappingProxyType({}),
 ) -> str:
     """Two sentences about the preferred block: which method ranks first and how clearly, then how well supported it is.
 
-    `preferred`: as in `preferred_block`.
+    `preferred`: as in `preferred_block`. `copies`: controls made from a method's maps; only blind controls count here.
     """
     blocks, main = table_blocks(ranking), preferred_block(ranking, preferred)
     key = next(key for key in blocks if (key.evaluator, key.imputer) == main)
@@ -67,7 +70,7 @@ def conclusion(
     best = methods["method"].iloc[0]
     beaten = set(pairs.loc[(pairs["method_a"] == best) & (pairs["low"] > 0), "method_b"])
     rivals = [name for name in methods["method"] if name != best and name not in beaten]
-    controls = [name for name in block.loc[block["control"], "method"] if not name.endswith((" blurred", " inverted"))]
+    controls = [name for name in block.loc[block["control"], "method"] if name not in copies]
     unbeaten = [name for name in controls if name not in beaten]
     place = _block_name(key, _varying(ranking))
     images = f"{methods['images'].iloc[0]:,} images"

@@ -1,11 +1,13 @@
 """Warnings in plain language, from the tables and from properties of images, maps and seeds."""
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from roadworthy.core.results import Copy
 from roadworthy.statistics.curves import PER_IMAGE_NOISE, PointPredictions
 from roadworthy.statistics.intervals import share_interval
 from roadworthy.statistics.scores import leading_score, table_blocks
@@ -45,21 +47,22 @@ def warnings(
     pairwise: pd.DataFrame,
     ties: Mapping[str, Ties] | None = None,
     classes: int = 0,
+    copies: Mapping[str, Copy] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """One row per warning.
 
     kind: of the warning · method, imputer, evaluator, model, units: what it is about, "" for all · text: the warning.
 
     `ranking` and `pairwise` are the tables of the same predictions (`pairwise` may be empty). `ties`: by method, where
-    the maps are known. `classes`: how many the model has, 0 if unknown.
+    the maps are known. `classes`: how many the model has, 0 if unknown. `copies`: controls made from a method's maps.
     """
     rows = [
         *_few_images(predictions),
         *_near_chance(predictions, classes),
         *_few_seeds(predictions),
         *_missing_orders(ranking),
-        *_controls(pairwise),
-        *_blurred_copies(pairwise),
+        *_controls(pairwise, copies),
+        *_blurred_copies(pairwise, copies),
         *_tied_maps(ranking, ties or {}),
     ]
     return pd.DataFrame(rows, columns=_Warning._fields)[COLUMNS]
@@ -158,7 +161,7 @@ def _control_pairs(pairwise: pd.DataFrame) -> list[_ControlPair]:
     ]
 
 
-def _controls(pairwise: pd.DataFrame) -> list[_Warning]:
+def _controls(pairwise: pd.DataFrame, copies: Mapping[str, Copy]) -> list[_Warning]:
     """Controls that clearly beat a method, and those that the method does not clearly beat.
 
     Of the blurred and inverted copies only a method's own count: those of a good method may well beat a weak one.
@@ -166,7 +169,7 @@ def _controls(pairwise: pd.DataFrame) -> list[_Warning]:
     varying, rows = _varying_columns(pairwise), []
     for key, block in table_blocks(pairwise).items():
         where, pairs = _where(key._asdict(), varying), _control_pairs(block)
-        blind = [pair for pair in pairs if not pair.control.endswith((" blurred", " inverted"))]
+        blind = [pair for pair in pairs if pair.control not in copies]
         for controls, methods in _by_controls([pair for pair in blind if pair.lost]):
             text = f"Clearly beaten by {controls}{where}: {methods}. Controls do not use the model."
             rows.append(_Warning("beaten by a control", text, methods, **key._asdict()))
@@ -174,7 +177,7 @@ def _controls(pairwise: pd.DataFrame) -> list[_Warning]:
             text = f"Not clearly better than {controls}{where}: {methods}."
             rows.append(_Warning("not above a control", text, methods, **key._asdict()))
         for control, method, lost, _ in pairs:
-            if lost and control == f"{method} inverted":
+            if lost and copies.get(control) == Copy(method, "inverted"):
                 text = f"The inverted copy of {method} clearly beats {method}{where}: check the sign of its maps."
                 rows.append(_Warning("beaten by its inverse", text, method, **key._asdict()))
     return rows
@@ -195,7 +198,7 @@ def _control_names(names: Sequence[str]) -> str:
     return f"the control {names[0]}" if len(names) == 1 else f"the controls {', '.join(names[:-1])} and {names[-1]}"
 
 
-def _blurred_copies(pairwise: pd.DataFrame) -> list[_Warning]:
+def _blurred_copies(pairwise: pd.DataFrame, copies: Mapping[str, Copy]) -> list[_Warning]:
     varying = _varying_columns(pairwise)
     return [
         _Warning(
@@ -207,7 +210,7 @@ def _blurred_copies(pairwise: pd.DataFrame) -> list[_Warning]:
         )
         for key, block in table_blocks(pairwise).items()
         for control, method, lost, _ in _control_pairs(block)
-        if lost and control == f"{method} blurred"
+        if lost and copies.get(control) == Copy(method, "blurred")
     ]
 
 
