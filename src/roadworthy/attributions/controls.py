@@ -77,7 +77,8 @@ class Blurred:
 
 
 def blurred(maps: Maps, sigma: float = Blurred.sigma) -> Maps:
-    return torch.from_numpy(gaussian_filter(maps.cpu().numpy(), sigma, axes=(1, 2), mode="nearest"))
+    """Blur the two spatial axes of maps `(n, h, w)` or `(n, c, h, w)`, each image and channel on its own."""
+    return torch.from_numpy(gaussian_filter(maps.cpu().numpy(), sigma, axes=(-2, -1), mode="nearest"))
 
 
 @final

@@ -10,6 +10,7 @@ from torch import nn
 
 import roadworthy as rw
 import worlds
+from roadworthy.attributions.controls import blurred
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.evaluation.sweep import explain
@@ -210,6 +211,15 @@ def test_copies_of_a_method_are_derived_from_one_computation(batch):
     assert maps["soft"].std() < maps["ig"].std()
     # A blur moves weight around and loses none, but at the border.
     assert torch.allclose(maps["soft"].mean(), maps["ig"].mean(), rtol=0.1)
+
+
+def test_blurring_stays_within_each_channel_of_each_image():
+    maps = torch.zeros(2, 3, 9, 9)
+    maps[1, 1, 4, 4] = 1
+    soft = blurred(maps, sigma=1.0)
+    assert torch.allclose(soft.sum(dim=(2, 3)), torch.tensor([[0.0, 0, 0], [0, 1, 0]]), atol=1e-3)
+    assert torch.equal(soft[1, 1], blurred(maps[:, 1], sigma=1.0)[1])
+    assert soft.max() < 0.2  # 1/(2π) at the peak of a Gaussian with σ = 1
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
