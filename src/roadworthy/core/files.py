@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary file beside `path`, flush it to disk, then rename: a crash leaves the old or the new file."""
+    """Write to a temporary file, flush it to disk, then rename: a crash leaves either the old or the new file."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

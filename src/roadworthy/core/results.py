@@ -1,4 +1,4 @@
-"""What an experiment produces: the `Point`s of its curves and the `Predictions` at each, per image. Needs NumPy only."""
+"""What an experiment produces: `Point`s of curves and the per-image `Predictions` at each. Needs NumPy only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Recovered(NamedTuple):
     auc: NDArray[np.float64]
     """probability that an imputed pixel gets a higher detector output than a kept one"""
     inverse: NDArray[np.float64]
-    """fraction of pixels misclassified by flagging every pixel of the fill color; NaN for fills without a single color"""
+    """fraction misclassified by flagging every pixel of the fill color; NaN for fills without a single color"""
 
 
 class Point(NamedTuple):

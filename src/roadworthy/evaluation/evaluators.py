@@ -6,7 +6,7 @@ keyed. Initialization, order of batches and validation split depend on the seed 
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -30,19 +30,10 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import UNLABELED, Batch, Dataset, Ids, Imputer, Maps, Removal, Removed
 from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.training.checkpoints import CheckpointFile
-from roadworthy.training.loop import EpochRecord, Loss, Recipe
+from roadworthy.training.loop import EpochRecord, Loss
+from roadworthy.training.recipe import RECIPES as RECIPES
+from roadworthy.training.recipe import Recipe
 from roadworthy.training.trainer import Augment, Filled, Trainer, TrainingResult, readable
-
-RECIPES: Mapping[str, Recipe] = {
-    # The paper's: for a ResNet-18, and for a ResNet-50; momentum and batch size are those of the authors' code.
-    "paper-cifar10": Recipe(epochs=40, batch_size=32, lr=0.01, optimizer="sgd", schedule="step", milestones=(25,)),
-    "paper-food101": Recipe(
-        epochs=40, batch_size=32, lr=0.01, optimizer="sgd", schedule="step", milestones=(10, 20, 30)
-    ),
-    # For some thousand images and a narrow network on a CPU: minutes per point; for a look: seconds.
-    "small": Recipe(epochs=12, batch_size=64, lr=3e-3, schedule="cosine"),
-    "tiny": Recipe(epochs=4, batch_size=32, lr=5e-3, schedule="cosine"),
-}
 
 
 @final

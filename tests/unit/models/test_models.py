@@ -18,7 +18,8 @@ from roadworthy.core.errors import InputError, ModelError, RangeError, WeightsEr
 from roadworthy.core.random import Key
 from roadworthy.models.normalized import Normalized
 from roadworthy.models.resnet import Subsampled
-from roadworthy.training.loop import Recipe, fit, shuffled
+from roadworthy.training.loop import fit, shuffled
+from roadworthy.training.recipe import Recipe
 
 ARCHITECTURES: dict[str, Callable[[], nn.Module]] = {
     "resnet18": partial(models.resnet18, classes=5, width=4),
