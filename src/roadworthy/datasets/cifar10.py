@@ -109,4 +109,4 @@ def _check_there(path: Path) -> None:
 
 
 def _cure(path: Path) -> str:
-    return f"get it with `roadworthy data get cifar10 --root {path.parent.parent}`"
+    return f"get it with `roadworthy data download cifar10 --root {path.parent.parent}`"

@@ -80,7 +80,7 @@ def _plain(name: str) -> bool:
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         root = path.parent.parent.parent
-        raise DataError(f"{path} is missing: get it with `roadworthy data get food101 --root {root}`")
+        raise DataError(f"{path} is missing: get it with `roadworthy data download food101 --root {root}`")
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if not lines:
         raise DataError(f"{path} is empty: restore it from the official archive")

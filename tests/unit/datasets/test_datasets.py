@@ -362,7 +362,7 @@ def test_cifar_train_batches_keep_their_official_ids_across_files(cifar: Path) -
 
 
 def test_a_missing_cifar_file_names_the_command_that_gets_it(cifar: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"test_batch\.bin is missing.*roadworthy data get cifar10 --root"):
+    with pytest.raises(DataError, match=r"test_batch\.bin is missing.*roadworthy data download cifar10 --root"):
         CIFAR10(tmp_path)
     with pytest.raises(DataError, match=r"data_batch_1\.bin is missing.*train_batches=\(2, 4\)"):
         CIFAR10(cifar, "train")
@@ -458,7 +458,7 @@ def test_food_refuses_a_class_that_classes_txt_does_not_know(tmp_path: Path) -> 
 
 
 def test_a_missing_food_picture_or_split_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"classes\.txt is missing.*roadworthy data get food101"):
+    with pytest.raises(DataError, match=r"classes\.txt is missing.*roadworthy data download food101"):
         Food101(tmp_path)
     write_food(tmp_path, ["sushi/7"])
     with pytest.raises(DataError, match=r"train\.txt is missing"):
