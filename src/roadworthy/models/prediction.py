@@ -13,7 +13,7 @@ from roadworthy.models.normalized import Normalized
 
 
 @contextmanager
-def evaluating(model: Normalized, device: torch.device | None = None) -> Iterator[torch.device]:
+def eval_mode(model: Normalized, device: torch.device | None = None) -> Iterator[torch.device]:
     """Put the model into eval mode, on `device` if given; restore the mode of every module and the device on exit."""
     modes = [(module, module.training) for module in model.modules()]
     original, device = model.device, device or model.device
@@ -41,7 +41,7 @@ def predict(model: Model, images: Images, device: torch.device) -> Tensor:
     return probabilities
 
 
-def labeled(batch: Batch, probabilities: Tensor) -> Batch:
+def with_labels(batch: Batch, probabilities: Tensor) -> Batch:
     """The batch with missing labels replaced by the predicted class."""
     classes = probabilities.shape[1]
     unknown = batch.labels == UNLABELED

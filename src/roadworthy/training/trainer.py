@@ -17,7 +17,7 @@ from roadworthy.core.types import Batch, Dataset, Ids, Images, Labels
 from roadworthy.datasets import Arrays
 from roadworthy.datasets.subsets import First, RandomAccess, spans
 from roadworthy.models.normalized import Normalized
-from roadworthy.models.prediction import evaluating, predict
+from roadworthy.models.prediction import eval_mode, predict
 from roadworthy.training.checkpoints import CheckpointFile
 from roadworthy.training.loop import EpochRecord, Loss, best_epoch, fit
 from roadworthy.training.recipe import Recipe
@@ -144,7 +144,7 @@ def split(images: int, recipe: Recipe, key: Key) -> tuple[NDArray[np.int64], NDA
 
 def accuracy(model: Normalized, batches: Filled) -> float:
     correct, images = 0, 0
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         for inputs, labels in batches:
             correct += int((predict(model, inputs, device).argmax(dim=1) == labels).sum())
             images += len(labels)
@@ -178,7 +178,7 @@ def _cached(fill: Fill, data: Readable, key: Key) -> Fill:
 def _check_converged(model: Normalized, data: Readable, records: list[EpochRecord], loss: Loss) -> None:
     if not all(torch.isfinite(tensor).all() for tensor in model.state_dict().values()):
         raise ModelError("the weights became infinite or NaN: lower the learning rate")
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         classes = predict(model, data.at([0]).images, device).shape[1]
     last = records[-1]
     if loss is cross_entropy and last.loss > 2 * math.log(classes):
