@@ -1,4 +1,4 @@
-"""Tiny GAINs for tests: initialized, not trained, for images of any shape."""
+"""Tiny GAINs for tests: randomly initialized, for images of any shape."""
 
 import tempfile
 from functools import lru_cache

@@ -58,7 +58,7 @@ class InputXGradient:
 @final
 @dataclass(frozen=True)
 class IntegratedGradients:
-    """Integrated Gradients (Sundararajan 2017) from a zero baseline in normalized space, by Gauss-Legendre quadrature."""
+    """Integrated Gradients (Sundararajan 2017), Gauss-Legendre quadrature from a zero baseline in normalized space."""
 
     steps: int = 50
     channel_reduction: ChannelReduction = "sum"

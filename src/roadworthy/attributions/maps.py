@@ -84,7 +84,7 @@ def _abbreviated(ids: Ids, limit: int = 5) -> str:
 @final
 @dataclass(frozen=True, eq=False)
 class PrecomputedMaps:
-    """Precomputed maps, `(n, h, w)` or `(n, c, h, w)`: one per image, in the order of the images or matched by `ids`."""
+    """Precomputed maps `(n, h, w)` or `(n, c, h, w)`: one per image, in the order of the images or matched by `ids`."""
 
     maps: Any
     ids: Ids | None = None

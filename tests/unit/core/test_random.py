@@ -39,7 +39,7 @@ def test_draws_have_the_right_moments():
 
 
 def test_neighboring_ids_are_independent_along_the_whole_stream():
-    # If each id started one counter block later, streams would overlap: id 1 would repeat id 0 shifted by a few numbers.
+    # If each id started one counter block later, streams would overlap: id 1 would repeat id 0 with a small shift.
     first, second = Key(0).normal([0, 1], (4096,)).numpy()
     overlaps = [np.array_equal(first[shift : shift + 8], second[:8]) for shift in range(4000)]
     assert not any(overlaps)
