@@ -21,7 +21,7 @@ from roadworthy.evaluation.orders import most_relevant_first
 from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.models import resnet18
 from roadworthy.models.normalized import Normalized
-from roadworthy.training.loop import Recipe
+from roadworthy.training.recipe import Recipe
 from roadworthy.training.trainer import readable
 
 

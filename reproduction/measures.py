@@ -18,12 +18,13 @@ from roadworthy.audit.toy import run_toy
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Removal
 from roadworthy.datasets import CIFAR10, Food101, first
-from roadworthy.evaluation.evaluators import RECIPES, Mapped, Retrain
+from roadworthy.evaluation.evaluators import Mapped, Retrain
 from roadworthy.evaluation.orders import most_relevant_first
 from roadworthy.evaluation.sweep import NoRetrain, evaluator_batch
 from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.models import resnet18
 from roadworthy.models.normalized import Normalized
+from roadworthy.training.recipe import RECIPES
 
 STEPS = {"direct": ((0, 1), (1, 0)), "diagonal": ((1, 1), (1, -1))}
 PAPER_SPLIT = {"train": 50_000, "test": 10_000, "epochs": 40}

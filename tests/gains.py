@@ -1,4 +1,4 @@
-"""Tiny GAINs for tests: initialized, not trained, for images of any shape."""
+"""Tiny GAINs for tests: randomly initialized, for images of any shape."""
 
 import tempfile
 from functools import lru_cache
@@ -9,7 +9,7 @@ import torch
 from roadworthy.core.random import Key
 from roadworthy.imputers import Gain
 from roadworthy.imputers.gain_networks import Generator
-from roadworthy.training.gain import GainRecipe, GainRecord, Trained, save_gain
+from roadworthy.training.gain import GainRecipe, GainRecord, TrainedGain, save_gain
 
 TINY = GainRecipe(epochs=3, batch_size=16, lr=3e-3, width=4, blocks=1, validation=0.25)
 _FOLDER = tempfile.TemporaryDirectory(prefix="gains-")
@@ -24,5 +24,5 @@ def untrained(shape, width=4, blocks=1) -> Gain:
 def file(shape) -> Path:
     """A weights file for images of `(channels, height, width)`."""
     path = Path(_FOLDER.name) / ("x".join(map(str, shape)) + ".safetensors")
-    save_gain(Trained(untrained(shape), (GainRecord(0, 0.7, 0.7, 0.1, 0.1),), 0), TINY, path)
+    save_gain(TrainedGain(untrained(shape), (GainRecord(0, 0.7, 0.7, 0.1, 0.1),), 0), TINY, path)
     return path

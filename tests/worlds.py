@@ -1,4 +1,4 @@
-"""Tiny worlds with known answers, shared by tests and docs."""
+"""Tiny problems with known answers, shared by tests and docs."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class World(NamedTuple):
     images: Tensor
     labels: Tensor
     truth: Tensor
-    """the relevance that is right by construction `(n, h, w)`"""
+    """the true relevance, by construction `(n, h, w)`"""
 
 
 class OnePixel(nn.Module):
@@ -35,7 +35,7 @@ def one_pixel(n: int = 40, size: int = 8, channels: int = 3) -> World:
 
 
 class Quadrants(nn.Module):
-    """Logits are the mean brightness of the four quadrants: a model whose gradient is known by heart."""
+    """Logits are the mean brightness of the four quadrants, so gradients are known."""
 
     def forward(self, images: Tensor) -> Tensor:
         half = images.shape[-1] // 2
@@ -45,7 +45,7 @@ class Quadrants(nn.Module):
 
 
 def quadrants(n: int = 64, size: int = 12, channels: int = 3) -> World:
-    """Each image has one brighter disc in the quadrant that names its class; the disc's pixels are the truth."""
+    """Each image has one brighter disc in the quadrant of its class; the pixels of the disc are the truth."""
     images = Key(2).fold("quadrants").uniform(range(n), (channels, size, size)) * 0.3
     labels = torch.arange(n) % 4
     half = size // 2
@@ -60,7 +60,7 @@ def quadrants(n: int = 64, size: int = 12, channels: int = 3) -> World:
 
 
 class Sides(nn.Module):
-    """The class is the side that is brighter."""
+    """The class is the brighter side."""
 
     def forward(self, images: Tensor) -> Tensor:
         half = images.shape[-1] // 2
@@ -68,11 +68,11 @@ class Sides(nn.Module):
 
 
 def sides(n: int = 64, start: int = 0, size: int = 12) -> World:
-    """A bright block left or right on a dim, tilted plane with a breath of noise: its place is the class.
+    """A bright block on the left or right of a dim, tilted plane with slight noise; its side is the class.
 
-    The truth is the block, 30 of 144 pixels. Without it nothing tells the class but the hole that it leaves. The mean
-    of all images is brighter than any plane, so that a hole of that color shows; a plane is harmonic, so that a linear
-    fill continues it, and with noise of the same 0.01 the hole is gone.
+    The truth is the block, 30 of 144 pixels. Without it, only the shape of the mask reveals the class. The mean of all
+    images is brighter than any plane, so that mean imputation is visible; a plane is harmonic, so that linear
+    imputation continues it, and with noise of the same 0.01 the mask becomes invisible.
     """
     ids, key = range(start, start + n), Key(4).fold("sides")
     down, right = torch.meshgrid(torch.linspace(-1, 1, size), torch.linspace(-1, 1, size), indexing="ij")
@@ -94,7 +94,7 @@ def ramp(height: int, width: int) -> Tensor:
 
 
 def masks(n: int, height: int, width: int, fraction: float, seed: int = 3) -> Tensor:
-    """Scattered random masks with exactly the asked share."""
+    """Scattered random masks with exactly the given fraction."""
     field = Key(seed).fold("masks").uniform(range(n), (height * width,))
     count = int(fraction * height * width + 0.5)
     return (field.argsort(dim=1).argsort(dim=1) < count).reshape(n, height, width)

@@ -1,4 +1,4 @@
-"""The 14 defects of existing implementations: each test here fails on the implementation that has it."""
+"""14 defects of existing implementations; each test fails on an implementation that has the defect."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def test_2_every_batch_is_scored(world):
     assert len(compared(world, batch_size=6).per_image()) == 20 * 2 * 2  # images, orders, fractions 0 and .5
 
 
-def test_3_a_relued_map_loses_exactly_the_asked_share():
+def test_3_a_map_with_many_zeros_loses_exactly_the_given_fraction():
     cam = Key(0).normal(range(5), (14, 14)).sub(0.6).clamp(min=0)
     assert (cam == 0).float().mean() > 0.6
     for fraction in (0.5, 0.7, 0.9):
@@ -45,7 +45,7 @@ def test_4_an_all_removed_image_is_an_error_not_zeros():
         rw.impute(rw.NoisyLinear(), torch.rand(1, 3, 5, 5), torch.ones(1, 5, 5, dtype=torch.bool))
 
 
-def test_5_custom_weights_are_honoured():
+def test_5_custom_weights_are_used():
     images, removed = Key(0).uniform([0], (3, 8, 8)), worlds.masks(1, 8, 8, 0.6)
     default, plus = (rw.impute(rw.NoisyLinear(noise=0, weights=w), images, removed) for w in ((1 / 6, 1 / 12), (1, 0)))
     expected = references.dense_fill(images[0].numpy(), removed[0].numpy(), (1, 0))
@@ -53,7 +53,7 @@ def test_5_custom_weights_are_honoured():
     assert (plus - default).abs().max() > 0.01
 
 
-def test_6_the_callers_images_are_not_written_into():
+def test_6_the_input_images_are_not_modified():
     images, removed = Key(0).uniform([0], (3, 8, 8)), worlds.masks(1, 8, 8, 0.6)
     before = images.clone()
     for imputer in (rw.NoisyLinear(), rw.Constant(0.0), rw.ImageMean(), rw.Blur()):
@@ -75,7 +75,7 @@ def test_8_the_probability_is_that_of_the_target(world):
     assert not np.allclose(plain["probability"], world.model(world.images).softmax(dim=1)[:, 0], atol=1e-3)
 
 
-def test_9_importing_leaves_the_global_generators_alone():
+def test_9_importing_leaves_the_global_generators_unchanged():
     code = (
         "import random, numpy as np, torch; random.seed(1); np.random.seed(1); torch.manual_seed(1);"
         "a = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist();"
@@ -95,15 +95,15 @@ def test_10_noise_does_not_depend_on_how_the_work_is_split():
     assert torch.equal(torch.cat(halves[::-1]), whole)
 
 
-def test_11_ties_fall_elsewhere_in_every_image():
-    gone = rw.removal_mask(torch.zeros(30, 10, 10), 0.5).float()
-    # Broken by position, a pixel would be gone in all images or in none; at random its share is .5 ± .09.
-    shares = gone.mean(dim=0)
+def test_11_ties_are_broken_differently_in_every_image():
+    removed = rw.removal_mask(torch.zeros(30, 10, 10), 0.5).float()
+    # Broken by position, a pixel would be removed in all images or in none; at random, in .5 ± .09 of them.
+    shares = removed.mean(dim=0)
     assert shares.min() > 0
     assert shares.max() < 1
 
 
-def test_12_a_fraction_is_the_share_removed_in_both_orders(world):
+def test_12_a_fraction_is_the_fraction_removed_in_both_orders(world):
     for order in ("morf", "lerf"):
         assert rw.removal_mask(world.truth, 0.25, order=order).float().mean() == 0.25
 
@@ -117,11 +117,11 @@ def test_13_train_mode_and_logits_objects_and_devices_work(world):
     for model in (network, answers_with_logits):
         rw.compare(model, (world.images, world.labels), {"t": world.truth}, fractions=(0.5,), device="cpu")
     assert network.training
-    quiet = rw.compare(network, (world.images, world.labels), {"t": world.truth}, fractions=(0.5,), controls=())
-    assert np.array_equal(quiet.per_image()["predicted"], compared(world).per_image()["predicted"])
+    comparison = rw.compare(network, (world.images, world.labels), {"t": world.truth}, fractions=(0.5,), controls=())
+    assert np.array_equal(comparison.per_image()["predicted"], compared(world).per_image()["predicted"])
 
 
-def test_14_a_crash_leaves_the_old_page_whole(world, tmp_path, monkeypatch):
+def test_14_a_crash_leaves_the_old_report_intact(world, tmp_path, monkeypatch):
     page = tmp_path / "report.html"
     comparison = compared(world)
     comparison.report(page)

@@ -1,4 +1,4 @@
-"""What every attribution of REGISTRY promises."""
+"""The contract of every registered attribution."""
 
 import pytest
 import torch
@@ -35,26 +35,25 @@ def method(request):
     return REGISTRY["attributions"][name].make(**options)
 
 
-def test_one_finite_score_per_pixel(method, model, batch):
-    maps = explain({"it": method}, model, batch, KEY)["it"]
+def test_one_finite_value_per_pixel(method, model, batch):
+    maps = explain({"method": method}, model, batch, KEY)["method"]
     assert maps.shape == (7, 16, 16)
     assert maps.dtype == torch.float32
     assert torch.isfinite(maps).all()
     assert maps.flatten(1).std(dim=1).min() > 0
 
 
-def test_the_same_key_gives_the_same_map_and_the_batch_changes_it_by_rounding_only(method, model, batch):
-    whole = explain({"it": method}, model, batch, KEY)["it"]
-    assert torch.equal(explain({"it": method}, model, batch, KEY)["it"], whole)
-    one = Batch(batch.ids[3:4], batch.images[3:4], batch.labels[3:4])
-    alone = explain({"it": method}, model, one, KEY)["it"]
-    # Convolutions of another batch size may sum in another order: float32 rounding, 1e-4 of the map's scale.
+def test_maps_are_reproducible_and_depend_on_the_batch_only_by_rounding(method, model, batch):
+    whole = explain({"method": method}, model, batch, KEY)["method"]
+    assert torch.equal(explain({"method": method}, model, batch, KEY)["method"], whole)
+    alone = explain({"method": method}, model, batch[3:4], KEY)["method"]
+    # Convolutions may sum in another order for another batch size: float32 rounding, 1e-4 of the map's scale.
     assert (alone[0] - whole[3]).abs().max() <= 1e-4 * whole[3].abs().max()
 
 
-def test_nothing_is_left_behind_in_model_or_images(method, model, batch):
+def test_model_and_images_are_left_unchanged(method, model, batch):
     images = batch.images.clone()
-    explain({"it": method}, model, batch, KEY)
+    explain({"method": method}, model, batch, KEY)
     assert torch.equal(batch.images, images)
     assert batch.images.grad is None
     assert all(parameter.grad is None for parameter in model.parameters())

@@ -1,4 +1,4 @@
-"""What every imputer of REGISTRY promises; a new one is tested because it exists."""
+"""The contract of every registered imputer; a new one is tested automatically."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def part(request):
     return REGISTRY["imputers"][request.param]
 
 
-def made(part, images):
+def build(part, images):
     if part is REGISTRY["imputers"]["gain"]:
         return part.make(gains.file(tuple(images.shape[1:])))
     return part.make(Arrays(images)) if part.needs_data else part.make()
@@ -41,9 +41,9 @@ def sized(request):
     return batch_of(images), worlds.masks(5, *request.param[1:], fraction=0.5)
 
 
-def test_kept_pixels_stay_bit_equal_and_holes_are_filled_with_finite_values(part, sized):
+def test_kept_pixels_stay_bit_equal_and_removed_ones_become_finite(part, sized):
     batch, removed = sized
-    filled = made(part, batch.images)(batch, removed, KEY)
+    filled = build(part, batch.images)(batch, removed, KEY)
     kept = ~removed[:, None].expand_as(filled)
     assert filled.dtype == torch.float32
     assert torch.equal(filled[kept], batch.images[kept])
@@ -51,25 +51,25 @@ def test_kept_pixels_stay_bit_equal_and_holes_are_filled_with_finite_values(part
     assert not torch.equal(filled, batch.images)
 
 
-def test_the_callers_images_and_mask_are_left_untouched(part, sized):
+def test_the_input_is_not_modified(part, sized):
     batch, removed = sized
     images, mask = batch.images.clone(), removed.clone()
-    filled = made(part, images)(batch, removed, KEY)
+    filled = build(part, images)(batch, removed, KEY)
     filled += 1
     assert torch.equal(batch.images, images)
     assert torch.equal(removed, mask)
 
 
-def test_nothing_removed_gives_the_images_back(part, sized):
+def test_nothing_removed_returns_the_images(part, sized):
     batch, removed = sized
-    assert torch.equal(made(part, batch.images)(batch, torch.zeros_like(removed), KEY), batch.images)
+    assert torch.equal(build(part, batch.images)(batch, torch.zeros_like(removed), KEY), batch.images)
 
 
-def test_everything_removed_is_a_named_error_or_a_finite_fill(part, sized):
+def test_everything_removed_is_an_error_or_gives_finite_values(part, sized):
     batch, removed = sized
-    imputer = made(part, batch.images)
+    imputer = build(part, batch.images)
     everything = torch.ones_like(removed)
-    if isinstance(imputer, NoisyLinear):  # it fills from kept pixels: there are none
+    if isinstance(imputer, NoisyLinear):  # it imputes from kept pixels, and there are none
         with pytest.raises(EverythingRemovedError, match="100"):  # the first image's id
             imputer(batch, everything, KEY)
     else:
@@ -78,36 +78,35 @@ def test_everything_removed_is_a_named_error_or_a_finite_fill(part, sized):
 
 def test_the_same_key_gives_the_same_bytes(part, sized):
     batch, removed = sized
-    imputer = made(part, batch.images)
+    imputer = build(part, batch.images)
     assert torch.equal(imputer(batch, removed, KEY), imputer(batch, removed, KEY))
 
 
-def test_batch_size_and_order_change_no_byte(part):
+def test_batch_size_and_order_do_not_matter(part):
     images = images_of(7, 3, 8, 6)
     batch, removed = batch_of(images), worlds.masks(7, 8, 6, fraction=0.6)
-    imputer = made(part, images)
+    imputer = build(part, images)
     whole = imputer(batch, removed, KEY)
     for row in reversed(range(7)):
-        one = Batch(batch.ids[row : row + 1], images[row : row + 1], batch.labels[row : row + 1])
-        assert torch.equal(imputer(one, removed[row : row + 1], KEY)[0], whole[row])
-    back = torch.arange(6, -1, -1)
-    turned = Batch(batch.ids[back], images[back], batch.labels[back])
-    assert torch.equal(imputer(turned, removed[back], KEY), whole[back])
+        rows = slice(row, row + 1)
+        assert torch.equal(imputer(batch[rows], removed[rows], KEY)[0], whole[row])
+    backwards = torch.arange(6, -1, -1)
+    assert torch.equal(imputer(batch[backwards], removed[backwards], KEY), whole[backwards])
 
 
-def test_non_contiguous_images_are_filled_alike(part):
+def test_non_contiguous_images_give_the_same_result(part):
     images = images_of(3, 3, 8, 6)
     removed = worlds.masks(3, 8, 6, fraction=0.4)
-    imputer = made(part, images)
+    imputer = build(part, images)
     strided = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
     assert not strided.is_contiguous()
     assert torch.equal(imputer(batch_of(strided), removed, KEY), imputer(batch_of(images), removed, KEY))
 
 
-def test_several_masks_of_the_same_images_are_filled_at_once_as_one_by_one(part):
+def test_several_masks_of_the_same_images_can_be_imputed_together(part):
     batch = batch_of(images_of(4, 3, 8, 8))
     masks = [worlds.masks(4, 8, 8, fraction) for fraction in (0.3, 0.6, 0.9)]
-    imputer = made(part, batch.images)
+    imputer = build(part, batch.images)
     together = imputer(batch[torch.arange(4).repeat(3)], torch.cat(masks), KEY)
     for mask, filled in zip(masks, together.split(4), strict=True):
         assert torch.equal(filled, imputer(batch, mask, KEY))

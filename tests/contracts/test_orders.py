@@ -1,4 +1,4 @@
-"""What every order of REGISTRY promises."""
+"""The contract of every registered order."""
 
 import numpy as np
 import pytest
@@ -29,14 +29,14 @@ def test_ranks_are_a_permutation_per_image(order, maps):
     assert torch.equal(ranks.sort(dim=1).values, torch.arange(35).expand(6, 35))
 
 
-def test_every_fraction_removes_exactly_its_share_and_removed_sets_nest(order, maps):
+def test_every_fraction_removes_an_exact_count_and_the_removed_sets_are_nested(order, maps):
     ranks = order(maps, IDS, KEY)
-    before = torch.zeros_like(ranks, dtype=torch.bool)
+    previous = torch.zeros_like(ranks, dtype=torch.bool)
     for fraction in (*FRACTIONS, 1.0):
         removed = removed_at(ranks, fraction)
         assert removed.flatten(1).sum(dim=1).tolist() == [count(fraction, 35)] * 6
-        assert (removed | ~before).all()
-        before = removed
+        assert (removed | ~previous).all()
+        previous = removed
 
 
 def test_lerf_is_morf_reversed(maps):
@@ -44,26 +44,26 @@ def test_lerf_is_morf_reversed(maps):
     assert torch.equal(morf + lerf, torch.full_like(morf, 34))
 
 
-def test_the_complementary_count_is_the_complement(maps):
+def test_complementary_fractions_remove_complementary_pixels(maps):
     # 35 pixels: .2 removes 7, .8 removes 28.
     morf, lerf = (REGISTRY["orders"][name].make()(maps, IDS, KEY) for name in ("morf", "lerf"))
     assert torch.equal(removed_at(lerf, 0.8), ~removed_at(morf, 0.2))
 
 
-def test_order_does_not_depend_on_the_batch(order, maps):
+def test_ranks_do_not_depend_on_the_batch(order, maps):
     whole = order(maps, IDS, KEY)
     for row in range(6):
         assert torch.equal(order(maps[row : row + 1], IDS[row : row + 1], KEY)[0], whole[row])
 
 
-def test_ties_break_differently_in_every_image_and_for_every_seed(order):
+def test_ties_are_broken_differently_in_every_image_and_for_every_seed(order):
     constant = torch.ones(6, 7, 5)
     ranks = order(constant, IDS, KEY)
     assert len({tuple(image.flatten().tolist()) for image in ranks}) == 6
     assert not torch.equal(ranks, order(constant, IDS, Key(10)))
 
 
-def test_scores_decide_before_ties_do():
+def test_map_values_take_precedence_over_tie_breaking():
     maps = torch.tensor([[[0.0, 3.0], [3.0, -1.0]]])
     for seed in range(8):
         ranks = REGISTRY["orders"]["morf"].make()(maps, IDS[:1], Key(seed))[0]
@@ -72,28 +72,28 @@ def test_scores_decide_before_ties_do():
         assert {int(ranks[0, 1]), int(ranks[1, 0])} == {0, 1}
 
 
-def test_ties_are_broken_as_by_a_stable_sort_of_the_shuffled_pixels(maps):
-    # The literal form: shuffle the pixels by the image's own key, sort stably by falling score.
+def test_ties_are_broken_like_a_stable_sort_of_shuffled_pixels(maps):
+    # Literally: shuffle the pixels by the key of the image, then sort stably by value.
     ranks = REGISTRY["orders"]["lerf"].make()(maps, IDS, KEY).flatten(1).numpy()
     for row, image in enumerate(maps.flatten(1).numpy()):
         shuffled = KEY.fold("ties").permutation(row, 35)
         if len(np.unique(image)) < 35:
-            leaving = shuffled[np.argsort(image[shuffled], kind="stable")]
+            removal_order = shuffled[np.argsort(image[shuffled], kind="stable")]
         else:
-            leaving = np.argsort(image)
-        assert (ranks[row][leaving] == np.arange(35)).all()
+            removal_order = np.argsort(image)
+        assert (ranks[row][removal_order] == np.arange(35)).all()
 
 
-def test_an_order_and_its_reverse_are_sorted_once(maps):
-    sorted_maps = []
+def test_an_order_and_its_reverse_are_computed_once(maps):
+    calls = []
 
-    def first_come(maps, ids, key):
-        sorted_maps.append(len(maps))
+    def raster(maps, ids, key):
+        calls.append(len(maps))
         return torch.arange(35).reshape(1, 7, 5).expand(len(maps), 7, 5)
 
-    orders = {"backwards": Reversed(first_come), "forwards": first_come, **_both()}
+    orders = {"backwards": Reversed(raster), "forwards": raster, **_both()}
     ranks = rank(orders, maps, IDS, KEY)
-    assert sorted_maps == [6]
+    assert calls == [6]
     assert list(ranks) == list(orders)
     assert ranks["forwards"][0, 0, 1] == 1
     assert ranks["backwards"][0, 0, 1] == 33

@@ -58,7 +58,7 @@ def test_where_the_data_are_missing_the_grid_is_shown_and_the_error_names_the_cu
     result = roadworthy(project, "run", "nodata.toml", "--dry-run", code=1)
     assert result.returncode == 1
     assert "methods" in result.stdout
-    assert "roadworthy data get cifar10" in result.stderr.replace("\n", " ")
+    assert "roadworthy data download cifar10" in result.stderr.replace("\n", " ")
 
 
 def test_a_training_that_was_stopped_ends_with_the_same_bytes_and_then_the_plan_runs(project):

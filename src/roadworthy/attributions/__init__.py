@@ -1,4 +1,4 @@
-"""Attribution methods: what is said to matter. Each explains `batch.labels` and returns maps `(n, h, w)`."""
+"""Attribution methods: which pixels matter. Each explains `batch.labels` and returns maps `(n, h, w)`."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ __all__ = [
 
 
 def paper_methods(steps: int = 50, ig_samples: int = 15, gb_samples: int = 100) -> dict[str, Any]:
-    """The paper's eight: IG and GB, each alone and as SG, SQ and Var.
+    """The paper's eight methods: IG and GB, each alone and as SG, SQ and Var.
 
-    At the default settings they cost 901 forward-backward passes per image; a CPU is happy with (16, 8, 8).
+    The default settings cost 901 forward-backward passes per image; on a CPU, consider `paper_methods(16, 8, 8)`.
     """
     methods: dict[str, Any] = {}
     for name, base, samples, sigma in (

@@ -1,6 +1,6 @@
-"""Controls: maps that know nothing of the model, and copies that cannot know more than their original.
+"""Controls: maps that ignore the model, and copies of a method that add no information to it.
 
-A method worth shipping beats them. They are ranked beside the methods and marked.
+A useful method beats them. They are ranked with the methods and marked.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from roadworthy.core.types import Attribution, Batch, Maps, Model
 @final
 @dataclass(frozen=True)
 class Random:
-    """Uniform noise, keyed per image."""
+    """Uniform noise, drawn per image by key."""
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return key.fold("random").uniform(batch.ids, tuple(batch.images.shape[-2:]))
@@ -28,7 +28,7 @@ class Random:
 @final
 @dataclass(frozen=True)
 class Edges:
-    """Sobel gradient magnitude, summed over channels: where the image is busy."""
+    """Sobel gradient magnitude of the image, summed over channels."""
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         images = batch.images.cpu().numpy()
@@ -36,30 +36,30 @@ class Edges:
 
 
 def _slope(images: NDArray[np.float32], along: int, across: int) -> NDArray[np.float32]:
-    """Sobel's derivative in one direction, smoothed across it (scipy's `sobel` would smooth over the batch too)."""
-    derived = correlate1d(images, [-1, 0, 1], axis=along, mode="nearest")
-    return np.asarray(correlate1d(derived, [1, 2, 1], axis=across, mode="nearest"))
+    """Sobel derivative along one axis, smoothed across the other (scipy's `sobel` would smooth over the batch too)."""
+    derivative = correlate1d(images, [-1, 0, 1], axis=along, mode="nearest")
+    return np.asarray(correlate1d(derivative, [1, 2, 1], axis=across, mode="nearest"))
 
 
 @final
 @dataclass(frozen=True)
 class Center:
-    """A Gaussian bump in the middle of the image: photographers center their objects."""
+    """A Gaussian at the center of the image, where photographers place their objects."""
 
     width: float = 0.25
-    """standard deviation as a share of the image's side"""
+    """standard deviation relative to the image's side"""
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         height, width = batch.images.shape[-2:]
         down, right = (((torch.arange(size) + 0.5) / size - 0.5) / self.width for size in (height, width))
-        bump = torch.exp(-(down[:, None] ** 2 + right[None, :] ** 2) / 2)
-        return bump.expand(len(batch), height, width)
+        gaussian = torch.exp(-(down[:, None] ** 2 + right[None, :] ** 2) / 2)
+        return gaussian.expand(len(batch), height, width)
 
 
 @final
 @dataclass(frozen=True)
 class Blurred:
-    """A blurred copy of another method's maps: no new information, so it should not win (arXiv 2304.13836)."""
+    """A blurred copy of another method's maps: it adds no information, so it should not win (arXiv:2304.13836)."""
 
     source: Attribution
     sigma: float = 2.0
@@ -67,7 +67,7 @@ class Blurred:
 
     def __post_init__(self) -> None:
         if self.sigma <= 0:
-            raise RangeError(f"Blurred(sigma={self.sigma}): the width of the blur is a number of pixels above 0")
+            raise RangeError(f"Blurred(sigma={self.sigma}): must be a positive number of pixels")
 
     def finish(self, computed: Any, batch: Batch) -> Maps:
         return blurred(computed, self.sigma)
@@ -77,13 +77,14 @@ class Blurred:
 
 
 def blurred(maps: Maps, sigma: float = Blurred.sigma) -> Maps:
-    return torch.from_numpy(gaussian_filter(maps.cpu().numpy(), sigma, axes=(1, 2), mode="nearest"))
+    """Blur the two spatial axes of maps `(n, h, w)` or `(n, c, h, w)`, each image and channel on its own."""
+    return torch.from_numpy(gaussian_filter(maps.cpu().numpy(), sigma, axes=(-2, -1), mode="nearest"))
 
 
 @final
 @dataclass(frozen=True)
 class Inverted:
-    """The map upside down: its MoRF is the map's LeRF, so a comparison derives it without computing anything."""
+    """The negated map: its MoRF curve is the LeRF curve of the map, so `compare` derives it at no cost."""
 
     source: Attribution
 

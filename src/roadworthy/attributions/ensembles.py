@@ -1,6 +1,6 @@
-"""SmoothGrad, SmoothGrad² and VarGrad from one stream of noisy samples: all three for the price of one.
+"""SmoothGrad, SmoothGrad² and VarGrad from one stream of noisy samples: all three at the cost of one.
 
-The three share their `source`, an equal `NoisySamples`, which is therefore computed once per batch.
+Their `source` is an equal `NoisySamples`, which is therefore computed once per batch.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from roadworthy.attributions.gradients import GradientBased
-from roadworthy.attributions.maps import Reduce, reduced
+from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Maps, Model
@@ -36,7 +36,7 @@ class NoisySamples:
     def __post_init__(self) -> None:
         if not hasattr(self.base, "maps"):
             raise InputError(
-                f"base {self.base!r} cannot explain noisy inputs: give IntegratedGradients(), GuidedBackprop(), "
+                f"base {self.base!r} cannot explain noisy inputs: use IntegratedGradients(), GuidedBackprop(), "
                 "Gradient() or an object with maps(network, inputs, targets)"
             )
         if self.samples < 1 or self.sigma < 0:
@@ -56,32 +56,36 @@ class NoisySamples:
 @final
 @dataclass(frozen=True)
 class Ensemble:
-    """One statistic of a stream of noisy samples."""
+    """One statistic of the maps of noisy samples."""
 
     source: NoisySamples
     statistic: Callable[[Moments], Tensor]
-    reduce: Reduce = "sum"
+    channel_reduction: ChannelReduction = "sum"
 
     def finish(self, computed: Moments, batch: Batch) -> Maps:
-        return reduced(self.statistic(computed), self.reduce)
+        return reduced(self.statistic(computed), self.channel_reduction)
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return self.finish(self.source(model, batch, key), batch)
 
 
-def smoothgrad(base: GradientBased, samples: int, sigma: float, reduce: Reduce = "sum") -> Ensemble:
-    """SG (Smilkov 2017): the mean over noisy samples."""
-    return Ensemble(NoisySamples(base, samples, sigma), _mean, reduce)
+def smoothgrad(
+    base: GradientBased, samples: int, sigma: float, channel_reduction: ChannelReduction = "sum"
+) -> Ensemble:
+    """SG (Smilkov 2017): the mean over the noisy samples."""
+    return Ensemble(NoisySamples(base, samples, sigma), _mean, channel_reduction)
 
 
-def smoothgrad_squared(base: GradientBased, samples: int, sigma: float, reduce: Reduce = "sum") -> Ensemble:
+def smoothgrad_squared(
+    base: GradientBased, samples: int, sigma: float, channel_reduction: ChannelReduction = "sum"
+) -> Ensemble:
     """SQ (Hooker 2019): the mean of the squared maps."""
-    return Ensemble(NoisySamples(base, samples, sigma), _mean_square, reduce)
+    return Ensemble(NoisySamples(base, samples, sigma), _mean_square, channel_reduction)
 
 
-def vargrad(base: GradientBased, samples: int, sigma: float, reduce: Reduce = "sum") -> Ensemble:
+def vargrad(base: GradientBased, samples: int, sigma: float, channel_reduction: ChannelReduction = "sum") -> Ensemble:
     """Var (Adebayo 2018): the variance over the samples."""
-    return Ensemble(NoisySamples(base, samples, sigma), _variance, reduce)
+    return Ensemble(NoisySamples(base, samples, sigma), _variance, channel_reduction)
 
 
 def _mean(moments: Moments) -> Tensor:

@@ -1,7 +1,7 @@
-"""Attributions from gradients, on the network's normalized input: gradient, input × gradient, IG, Guided Backprop.
+"""Gradient attributions on the network's normalized input: gradient, input × gradient, IG, Guided Backprop.
 
-Each is written on one function, `class_gradient`, as `maps(network, inputs, targets) -> (n, c, h, w)`; ensembles call
-that on noisy inputs. Captum's versions agree with them (a test says so); these need no hooks and no copies.
+Each builds `maps(network, inputs, targets) -> (n, c, h, w)` from `class_gradient`; ensembles call it on noisy inputs.
+They agree with Captum's (see the tests) but need neither module hooks nor expanded copies of the input.
 """
 
 import warnings
@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
-from roadworthy.attributions.maps import Reduce, reduced
+from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import ModelError, NotGuidedWarning, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Labels, Maps, Model
 
 
 class GradientBased(Protocol):
-    """An attribution that can also explain inputs in normalized space: what ensembles are made of."""
+    """An attribution that can also explain inputs in normalized space, as ensembles need."""
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor: ...
 
@@ -32,13 +32,13 @@ class GradientBased(Protocol):
 class Gradient:
     """The gradient of the class logit (signed)."""
 
-    reduce: Reduce = "sum"
+    channel_reduction: ChannelReduction = "sum"
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
         return class_gradient(network, inputs, targets)
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        return _explained(self, model, batch)
+        return _reduced_maps(self, model, batch)
 
 
 @final
@@ -46,26 +46,26 @@ class Gradient:
 class InputXGradient:
     """Normalized input times gradient."""
 
-    reduce: Reduce = "sum"
+    channel_reduction: ChannelReduction = "sum"
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
         return inputs * class_gradient(network, inputs, targets)
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        return _explained(self, model, batch)
+        return _reduced_maps(self, model, batch)
 
 
 @final
 @dataclass(frozen=True)
 class IntegratedGradients:
-    """Integrated Gradients (Sundararajan 2017) from a zero baseline in normalized space, by Gauss-Legendre steps."""
+    """Integrated Gradients (Sundararajan 2017), Gauss-Legendre quadrature from a zero baseline in normalized space."""
 
     steps: int = 50
-    reduce: Reduce = "sum"
+    channel_reduction: ChannelReduction = "sum"
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise RangeError(f"IntegratedGradients(steps={self.steps}): at least one step is needed")
+            raise RangeError(f"IntegratedGradients(steps={self.steps}): must be at least 1")
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
         total = torch.zeros_like(inputs)
@@ -74,44 +74,44 @@ class IntegratedGradients:
         return inputs * total
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        return _explained(self, model, batch)
+        return _reduced_maps(self, model, batch)
 
 
 @final
 @dataclass(frozen=True)
 class GuidedBackprop:
-    """Guided Backprop (Springenberg 2014): at each ReLU only positive gradients flow back.
+    """Guided Backprop (Springenberg 2014): each ReLU passes back only positive gradients.
 
-    It acts on the ReLUs of the autograd graph, so in-place, shared and functional ones are all guided. Other
-    activations are named in a warning; a graph without any ReLU is an error, not a plain gradient in disguise.
+    It acts on the ReLUs of the autograd graph, so in-place, shared and functional ones are all guided. A warning names
+    other activations; a graph without any ReLU raises a ModelError.
     """
 
-    reduce: Reduce = "sum"
+    channel_reduction: ChannelReduction = "sum"
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
         return class_gradient(network, inputs, targets, guided=True)
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        return _explained(self, model, batch)
+        return _reduced_maps(self, model, batch)
 
 
 def class_gradient(network: nn.Module, inputs: Tensor, targets: Labels, guided: bool = False) -> Tensor:
-    """The gradient of each image's target logit with respect to its own pixels; parameters gather no gradient."""
+    """The gradient of each image's target logit with respect to its input; parameters accumulate no gradient."""
     with torch.enable_grad():
         inputs = inputs.detach().requires_grad_()
         logits = network(inputs)
         if not logits.requires_grad:
-            raise ModelError("no gradient reaches the images: the model detaches them or runs under no_grad()")
-        chosen = logits.gather(1, targets[:, None]).sum()
-        hooks = _guide(chosen.grad_fn) if guided else []
-        (gradient,) = torch.autograd.grad(chosen, inputs)
+            raise ModelError("no gradient reaches the input: the model detaches it or runs under no_grad()")
+        target_logits = logits.gather(1, targets[:, None]).sum()
+        hooks = _guide(target_logits.grad_fn) if guided else []
+        (gradient,) = torch.autograd.grad(target_logits, inputs)
         for hook in hooks:
             hook.remove()
     return gradient
 
 
-def _explained(method: Any, model: Model, batch: Batch) -> Maps:
-    return reduced(method.maps(model.network, model.normalize(batch.images), batch.labels), method.reduce)
+def _reduced_maps(method: Any, model: Model, batch: Batch) -> Maps:
+    return reduced(method.maps(model.network, model.normalize(batch.images), batch.labels), method.channel_reduction)
 
 
 @lru_cache
@@ -128,41 +128,42 @@ _UNGUIDED = (
 
 
 def _guide(root: Node | None) -> list[Any]:
-    """Clamp the gradient that each ReLU of the graph passes down; return the hooks."""
+    """Clamp the gradient that each ReLU of the graph passes back; return the hooks."""
     nodes = list(_graph(root))
     relus = [node for node in nodes if _operation(node) == "Relu"]
     others = sorted({_operation(node) for node in nodes} & set(_UNGUIDED))
     if not relus:
-        found = f"only {', '.join(others)}" if others else "none that it knows"
+        activations = f"only {', '.join(others)}" if others else "no known activation"
         raise ModelError(
-            f"Guided Backprop is defined by ReLUs and this model's graph has {found}: "
-            "choose another method for it (compiled models hide their ReLUs: give the original)"
+            f"Guided Backprop needs ReLUs, and this model's graph has {activations}: "
+            "choose another method (a compiled model hides its ReLUs: pass the original)"
         )
     if others:
         warnings.warn(
-            f"Guided Backprop guides the {len(relus)} ReLUs only; through {', '.join(others)} it is the plain gradient",
+            f"Guided Backprop guides only the {len(relus)} ReLUs; through {', '.join(others)} it is the plain gradient",
             NotGuidedWarning,
             stacklevel=2,
         )
     return [relu.register_hook(_only_positive) for relu in relus]
 
 
-def _only_positive(passed: tuple[Tensor | None, ...], _: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
-    return tuple(None if gradient is None else gradient.clamp(min=0) for gradient in passed)
+def _only_positive(gradients: tuple[Tensor | None, ...], _: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+    return tuple(None if gradient is None else gradient.clamp(min=0) for gradient in gradients)
 
 
 def _operation(node: Node) -> str:
-    """`ReluBackward0` is Relu."""
+    """`ReluBackward0` -> `Relu`."""
     return node.name().partition("Backward")[0]
 
 
 def _graph(root: Node | None) -> Iterator[Node]:
+    """Every node of the autograd graph, once."""
     seen: set[Node | None] = {None}
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    stack = [root]
+    while stack:
+        node = stack.pop()
         if node in seen or node is None:
             continue
         seen.add(node)
         yield node
-        waiting.extend(parent for parent, _ in node.next_functions)
+        stack.extend(parent for parent, _ in node.next_functions)

@@ -1,4 +1,4 @@
-"""From whatever a method returns to maps `(n, h, w)`: channels reduced by a named rule, small maps enlarged openly.
+"""From the output of a method to maps `(n, h, w)`: check, reduce channels, upsample; and precomputed maps.
 
 >>> maps = torch.tensor([[[[1.0]], [[-3.0]]]])
 >>> [reduced(maps, rule).item() for rule in ("sum", "abs_sum", "max_abs")]
@@ -22,96 +22,102 @@ from roadworthy.core.errors import DataError, InputError, ShapeError, UpsampledM
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Ids, Images, Maps, Model
 
-Reduce = Literal["sum", "abs_sum", "max_abs"]
+ChannelReduction = Literal["sum", "abs_sum", "max_abs"]
+"""How channels `(n, c, h, w)` become maps `(n, h, w)`; `sum` (signed) is the paper's."""
 
-_RULES: dict[str, Callable[[Tensor], Tensor]] = {
+_REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda maps: maps.sum(dim=1),
     "abs_sum": lambda maps: maps.abs().sum(dim=1),
     "max_abs": lambda maps: maps.abs().amax(dim=1),
 }
 
 
-def reduced(maps: Tensor, rule: Reduce) -> Maps:
-    """Channels `(n, c, h, w)` to maps: `sum` (signed) is the paper's."""
-    if rule not in _RULES:
-        raise InputError(f"reduce={rule!r}: choose one of {', '.join(_RULES)}")
-    return _RULES[rule](maps)
+def reduced(maps: Tensor, channel_reduction: ChannelReduction) -> Maps:
+    """Reduce channels `(n, c, h, w)` to maps `(n, h, w)`."""
+    if channel_reduction not in _REDUCTIONS:
+        raise InputError(f"channel_reduction={channel_reduction!r}: choose one of {', '.join(_REDUCTIONS)}")
+    return _REDUCTIONS[channel_reduction](maps)
 
 
-def as_maps(name: str, maps: Any, ids: Ids, images: Images, reduce: Reduce = "sum") -> Maps:
-    """Check the maps that `name` gave for these images, and bring them to one finite score per pixel, on the CPU."""
+def as_maps(name: str, maps: Any, ids: Ids, images: Images, channel_reduction: ChannelReduction = "sum") -> Maps:
+    """Check what method `name` returned for these images and convert it to float32 maps `(n, h, w)` on the CPU."""
     if not isinstance(maps, Tensor | np.ndarray):
-        raise ShapeError(f"{name} returned a {type(maps).__name__}: return a tensor of maps, one per pixel, (n, h, w)")
+        raise ShapeError(f"{name} returned a {type(maps).__name__}: return a tensor of maps (n, h, w)")
     maps = torch.as_tensor(maps).detach().cpu()
     if maps.ndim not in (3, 4) or len(maps) != len(images) or maps.shape[1:-2] not in ((), (1,), images.shape[1:2]):
         raise ShapeError(
             f"{name}: maps {tuple(maps.shape)} do not fit images {tuple(images.shape)}: "
             "give one map per image, (n, h, w) or (n, c, h, w)"
         )
-    maps = maps if maps.ndim == 3 else reduced(maps, reduce)
-    broken = torch.isnan(maps.flatten(1)).any(dim=1)
-    if broken.any():
-        raise InputError(f"{name}: NaN in the maps of images {_some(ids[broken])}: remove or repair them")
-    return _enlarged(name, maps.float(), images)
+    maps = maps if maps.ndim == 3 else reduced(maps, channel_reduction)
+    has_nan = torch.isnan(maps.flatten(1)).any(dim=1)
+    if has_nan.any():
+        raise InputError(
+            f"{name}: NaN in the maps of images {_abbreviated(ids[has_nan])}: fix or leave out these images"
+        )
+    return _upsampled(name, maps.float(), images)
 
 
-def _enlarged(name: str, maps: Maps, images: Images) -> Maps:
-    """PrecomputedMaps of a coarser grid (CAMs) grow to the images' size by bilinear interpolation, with a warning."""
+def _upsampled(name: str, maps: Maps, images: Images) -> Maps:
+    """Upsample maps of a coarser grid (CAMs) to the size of the images, bilinearly and with a warning."""
     size = images.shape[-2:]
     if maps.shape[-2:] == size:
         return maps
     if not (maps.shape[-2] <= size[0] and maps.shape[-1] <= size[1]):
         raise ShapeError(
             f"{name}: maps of {maps.shape[-2]}×{maps.shape[-1]} pixels do not fit images of {size[0]}×{size[1]}: "
-            "one score per pixel; reduce channels with reduce='sum', resize maps to the images"
+            "give one value per pixel; resize the maps to the images"
         )
     warnings.warn(
-        f"{name}: maps of {maps.shape[-2]}×{maps.shape[-1]} were enlarged to {size[0]}×{size[1]} (bilinear)",
+        f"{name}: maps of {maps.shape[-2]}×{maps.shape[-1]} were upsampled to {size[0]}×{size[1]} (bilinear)",
         UpsampledMapsWarning,
         stacklevel=2,
     )
     return interpolate(maps[:, None], size=tuple(size), mode="bilinear", align_corners=False)[:, 0]
 
 
-def _some(ids: Ids, most: int = 5) -> str:
-    shown = ", ".join(str(sample) for sample in ids[:most].tolist())
-    return shown + (f" … ({len(ids)} in all)" if len(ids) > most else "")
+def _abbreviated(ids: Ids, limit: int = 5) -> str:
+    shown = ", ".join(str(sample) for sample in ids[:limit].tolist())
+    return shown + (f" … ({len(ids)} in all)" if len(ids) > limit else "")
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PrecomputedMaps:
-    """Ready maps, one per image: `(n, h, w)` or `(n, c, h, w)`, in the order of the images, or found by `ids`."""
+    """Precomputed maps `(n, h, w)` or `(n, c, h, w)`: one per image, in the order of the images or matched by `ids`."""
 
     maps: Any
     ids: Ids | None = None
-    reduce: Reduce = "sum"
+    channel_reduction: ChannelReduction | None = None
+    """by default that of the experiment"""
 
     @classmethod
     def load(cls, path: str | Path, name: str | None = None, **options: Any) -> Self:
-        """Read .npy, .npz or .safetensors; `name` picks one array where a file holds several."""
+        """Read a .npy, .npz or .safetensors file; `name` selects an array if the file holds several."""
         return cls(_read(Path(path), name), **options)
 
     def bound(self, name: str, ids: Ids) -> Self:
-        """These maps, known to belong to the images `ids`; a wrong count is an error now, not after hours."""
-        own = ids if self.ids is None else torch.as_tensor(self.ids)
-        if len(self.maps) != len(own):
-            raise ShapeError(f"{name}: {len(self.maps)} maps for {len(own)} images: give one map per image, in order")
-        missing = ids[~torch.isin(ids, own)]
+        """These maps with ids, checked to cover the images `ids`: a wrong count raises before the run starts."""
+        map_ids = ids if self.ids is None else torch.as_tensor(self.ids)
+        if len(self.maps) != len(map_ids):
+            raise ShapeError(
+                f"{name}: {len(self.maps)} maps for {len(map_ids)} images: give one map per image, in order"
+            )
+        missing = ids[~torch.isin(ids, map_ids)]
         if len(missing):
-            raise ShapeError(f"{name}: no map for images {_some(missing)}")
-        return type(self)(self.maps, own, self.reduce)
+            raise ShapeError(f"{name}: no map for images {_abbreviated(missing)}")
+        return type(self)(self.maps, map_ids, self.channel_reduction)
 
     def rows(self, ids: Ids) -> Tensor:
         """The maps of these images."""
         if self.ids is None:
-            raise InputError("ready maps do not know their images: give ids=, or hand them to rw.compare")
+            raise InputError("precomputed maps without ids: give ids=, or pass them to rw.compare")
         order = torch.argsort(self.ids)
         return torch.as_tensor(self.maps[order[torch.searchsorted(self.ids[order], ids)].numpy()])
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         maps = self.rows(batch.ids)
-        return maps if maps.ndim == 3 else reduced(maps, self.reduce)
+        return reduced(maps, self.channel_reduction) if maps.ndim == 4 and self.channel_reduction else maps
 
 
 def _read(path: Path, name: str | None) -> Any:
@@ -120,18 +126,18 @@ def _read(path: Path, name: str | None) -> Any:
             return np.load(path, mmap_mode="r", allow_pickle=False)
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
-                return arrays[_only(path, list(arrays.files), name)]
+                return arrays[_array_name(path, list(arrays.files), name)]
         if path.suffix == ".safetensors":
             tensors = load_file(path)
-            return tensors[_only(path, list(tensors), name)]
+            return tensors[_array_name(path, list(tensors), name)]
     except (OSError, ValueError, EOFError, SafetensorError) as error:
-        raise DataError(f"{path}: no maps could be read ({error}); save them again as .npy or .safetensors") from error
-    raise DataError(f"{path}: maps are read from .npy, .npz or .safetensors files, not from {path.suffix or 'this'}")
+        raise DataError(f"{path}: cannot read maps ({error}); save them again as .npy or .safetensors") from error
+    raise DataError(f"{path}: maps must be a .npy, .npz or .safetensors file")
 
 
-def _only(path: Path, names: list[str], wanted: str | None) -> str:
-    if wanted is None and len(names) == 1:
+def _array_name(path: Path, names: list[str], requested: str | None) -> str:
+    if requested is None and len(names) == 1:
         return names[0]
-    if wanted not in names:
+    if requested not in names:
         raise InputError(f"{path} holds the arrays {', '.join(names)}: choose one with name=")
-    return wanted
+    return requested

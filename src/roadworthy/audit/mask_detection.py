@@ -20,7 +20,8 @@ from roadworthy.core.masks import of_either_kind, random_removal
 from roadworthy.core.random import Key
 from roadworthy.core.results import Recovered
 from roadworthy.core.types import Batch, Images, Imputer, Removed
-from roadworthy.training.loop import EpochRecord, Recipe, fit
+from roadworthy.training.loop import EpochRecord, fit
+from roadworthy.training.recipe import Recipe
 
 RECIPE = Recipe(epochs=8, batch_size=16, lr=1e-2, schedule="cosine", select="last")
 WIDTH = 32

@@ -19,7 +19,8 @@ from roadworthy.core.random import Key
 from roadworthy.core.results import Predictions
 from roadworthy.core.types import Ids, Labels, Removed
 from roadworthy.models import mask_cnn, resnet18
-from roadworthy.training.loop import EpochRecord, Recipe, fit, shuffled
+from roadworthy.training.loop import EpochRecord, fit, shuffled
+from roadworthy.training.recipe import Recipe
 from roadworthy.training.trainer import split
 
 FOLDS = 5

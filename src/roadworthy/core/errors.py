@@ -1,70 +1,76 @@
-"""Everything that Roadworthy raises on purpose, so that one `except` catches it all.
+"""Every exception and warning that Roadworthy raises on purpose; `except RoadworthyError` catches all exceptions.
 
 RoadworthyError
-├── InputError (ValueError)      what the caller gave cannot be evaluated
-│   ├── ShapeError               sizes, counts or types do not fit together
-│   ├── RangeError               a number lies where it must not
-│   └── EverythingRemovedError        no kept pixel is left to fill from
-├── ModelError (ValueError)      the model answers something that is no classification
-│   └── TrainingError           a training diverged or became non-finite; the message holds its point
-├── WeightsError (ValueError)    weights do not fit the model
-├── DataError (OSError)          a data file is missing, truncated or not what it claims to be
-├── SolverError (ArithmeticError) a linear system was not solved to the promised accuracy
-├── PlanError (ValueError)       a plan asks for something that is not there; the message holds the key
-├── StoreError (OSError)         a store is in use by another run, or is no store
-├── UnknownNameError (LookupError)    no part of that name; the message holds the nearest right one
-└── MissingExtraError (ImportError)   an optional dependency; the message holds the `pip install` that cures it
+├── InputError (ValueError)           an argument cannot be used
+│   ├── ShapeError                    shapes, counts or dtypes do not match
+│   ├── RangeError                    a number is out of range
+│   └── EverythingRemovedError        no pixel is left to impute from
+├── ModelError (ValueError)           the model, or its output, is not usable as a classifier
+│   └── TrainingError                 training diverged or became non-finite
+├── WeightsError (ValueError)         a weights file is unreadable or does not match the model
+├── DataError (OSError)               a data file is missing, truncated or invalid
+├── SolverError (ArithmeticError)     a linear system was not solved to the promised accuracy
+├── PlanError (ValueError)            a plan is invalid
+├── StoreError (OSError)              a run directory is in use, or is not one
+├── UnknownNameError (LookupError)    no registered part has that name
+└── MissingExtraError (ImportError)   an optional dependency is not installed
 
-Each message names the thing, the value and the cure.
+UserWarning
+├── UpsampledMapsWarning              maps were upsampled to the size of their images
+├── NotGuidedWarning                  Guided Backprop met activations other than ReLU
+├── SameStartWarning                  a factory returns the same weights under every seed
+└── TrainTestOverlapWarning           the train and test splits share images
+
+Each message states what is wrong, the offending value and how to fix it.
 """
 
 
 class RoadworthyError(Exception):
-    pass
+    """Base class of all exceptions raised by Roadworthy."""
 
 
 class InputError(RoadworthyError, ValueError):
-    pass
+    """An argument cannot be used."""
 
 
 class ShapeError(InputError):
-    pass
+    """Shapes, counts or dtypes do not match."""
 
 
 class RangeError(InputError):
-    pass
+    """A number is out of range."""
 
 
 class EverythingRemovedError(InputError):
-    pass
+    """An image has no pixel left to impute from; the message names its id."""
 
 
 class ModelError(RoadworthyError, ValueError):
-    pass
+    """The model, or its output, is not usable as a classifier."""
 
 
 class TrainingError(ModelError):
-    pass
+    """Training diverged or became non-finite; the message names the setting that was trained."""
 
 
 class WeightsError(RoadworthyError, ValueError):
-    pass
+    """A weights file is unreadable or does not match the model."""
 
 
 class DataError(RoadworthyError, OSError):
-    pass
+    """A data file is missing, truncated or invalid."""
 
 
 class SolverError(RoadworthyError, ArithmeticError):
-    pass
+    """A linear system was not solved to the promised accuracy."""
 
 
 class PlanError(RoadworthyError, ValueError):
-    pass
+    """A plan is invalid; the message names the key."""
 
 
 class StoreError(RoadworthyError, OSError):
-    pass
+    """A run directory is in use by another run, or is not a run directory."""
 
 
 class IncompleteError(StoreError):
@@ -72,24 +78,24 @@ class IncompleteError(StoreError):
 
 
 class UnknownNameError(RoadworthyError, LookupError):
-    pass
+    """No registered part has that name; the message suggests the closest one."""
 
 
 class MissingExtraError(RoadworthyError, ImportError):
-    pass
+    """An optional dependency is not installed; the message gives the `pip install` command."""
 
 
 class UpsampledMapsWarning(UserWarning):
-    """PrecomputedMaps smaller than their images were enlarged; said, because it changes what is ranked."""
+    """Maps smaller than their images were upsampled, which changes the ranking of pixels."""
 
 
 class NotGuidedWarning(UserWarning):
-    """Guided Backprop met activations that it cannot guide; there it is the plain gradient."""
+    """Guided Backprop met activations other than ReLU; through those it is the plain gradient."""
 
 
 class SameStartWarning(UserWarning):
-    """A factory gives the same weights under every seed: trained ones, perhaps, where fresh ones are meant."""
+    """A factory returns the same weights under every seed: perhaps pretrained ones, where fresh ones are expected."""
 
 
 class TrainTestOverlapWarning(UserWarning):
-    """Images are in the train split and in the test split: what is learned by heart looks like understanding."""
+    """The train and test splits share images: memorized images inflate accuracy."""

@@ -1,4 +1,4 @@
-"""Which pixels are removed: by rank at a fraction, counted and never thresholded; or at random, by key."""
+"""Removal masks: the first pixels by rank, counted exactly and never thresholded, or random pixels by key."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,18 +13,19 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Ids, Ranks, Removed
 
 FRACTIONS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""The even grid: it holds the paper's fractions and their complements."""
+"""The default grid; it contains the paper's fractions and their complements."""
 
 PAPER_FRACTIONS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
 
 
 def removed_at(ranks: Ranks, fraction: float) -> Removed:
-    """The first floor(fraction·h·w + ½) pixels to leave."""
+    """Remove the first floor(fraction·h·w + ½) pixels of each image."""
     return ranks < count(fraction, ranks.shape[-2] * ranks.shape[-1])
 
 
 def count(fraction: float, pixels: int) -> int:
-    """
+    """The number of pixels that `fraction` removes.
+
     >>> [count(fraction, 784) for fraction in (0, 0.1, 0.5, 1)]
     [0, 78, 392, 784]
     """
@@ -32,32 +33,33 @@ def count(fraction: float, pixels: int) -> int:
 
 
 def checked_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
-    """Sorted, each once, each a share of pixels in [0, 1]."""
+    """The fractions, sorted and without duplicates; values outside [0, 1] raise a RangeError."""
     values = [float(fraction) for fraction in np.atleast_1d(np.asarray(fractions, dtype=float))]
     if not values:
-        raise RangeError("fractions is empty: give shares of removed pixels such as rw.FRACTIONS")
+        raise RangeError("fractions is empty: give fractions of removed pixels, such as rw.FRACTIONS")
     for value in values:
         if not 0 <= value <= 1:
-            raise RangeError(f"fraction {value}: the share of removed pixels lies in [0, 1] (10 % is 0.1)")
+            raise RangeError(f"fraction {value}: the fraction of removed pixels must be in [0, 1] (10 % is 0.1)")
     return tuple(sorted(set(values)))
 
 
-_BLOB = 0.1
-"""width of a blob, in shorter sides of the image"""
+_BLOB_SIZE = 0.1
+"""relative to the shorter side of the image"""
 
 
 class Masks(Protocol):
-    def __call__(self, ids: Ids, shape: tuple[int, int], key: Key) -> Ranks: ...
+    def __call__(self, ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
+        """Random ranks for images of `(height, width)`, by key and id."""
 
 
 def scattered(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
-    """Every pixel is as likely as any other to leave early."""
+    """Independent pixels: a uniformly random permutation."""
     return _ranks(key.uniform(ids, (shape[0] * shape[1],)), shape)
 
 
 def blobs(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
-    """Neighbors leave together: the ranks of smooth noise."""
-    smooth = gaussian_filter(key.normal(ids, shape).numpy(), max(1.0, _BLOB * min(shape)), axes=(1, 2))
+    """Contiguous regions: the ranks of smoothed noise."""
+    smooth = gaussian_filter(key.normal(ids, shape).numpy(), max(1.0, _BLOB_SIZE * min(shape)), axes=(1, 2))
     return _ranks(torch.from_numpy(smooth).flatten(1), shape)
 
 
@@ -65,22 +67,22 @@ MASKS: Mapping[str, Masks] = {"scatter": scattered, "blobs": blobs}
 
 
 def random_removal(batch: Batch, masks: str, fraction: float, key: Key) -> Removed:
-    """Exactly the asked share of each image, scattered or in blobs."""
+    """Remove exactly `fraction` of each image, by the kind of mask named in `MASKS`."""
     height, width = batch.images.shape[-2:]
     return removed_at(MASKS[masks](batch.ids, (height, width), key.fold(masks)), fraction)
 
 
 def at_random_shares(ranks: Ranks, ids: Ids, largest: float, key: Key) -> Removed:
-    """Of each image the first to leave, a random share of its pixels below `largest`."""
-    shares = key.fold("share").uniform(ids, (1,))[:, 0] * largest
-    counts = torch.tensor([count(float(share), ranks[0].numel()) for share in shares])
+    """Remove the first pixels of each image by rank, a random fraction below `largest`."""
+    fractions = key.fold("share").uniform(ids, (1,))[:, 0] * largest
+    counts = torch.tensor([count(float(fraction), ranks[0].numel()) for fraction in fractions])
     return ranks < counts[:, None, None]
 
 
 def of_either_kind(ids: Ids, shape: tuple[int, int], largest: float, key: Key) -> Removed:
-    """Scatter for one image, blobs for the next, by a coin per image; a random share below `largest`."""
-    heads = key.fold("kind").uniform(ids, (1, 1)) < 0.5
-    ranks = torch.where(heads, scattered(ids, shape, key.fold("scatter")), blobs(ids, shape, key.fold("blobs")))
+    """Scattered pixels or blobs, with probability ½ each per image; a random fraction below `largest`."""
+    scatter = key.fold("kind").uniform(ids, (1, 1)) < 0.5
+    ranks = torch.where(scatter, scattered(ids, shape, key.fold("scatter")), blobs(ids, shape, key.fold("blobs")))
     return at_random_shares(ranks, ids, largest, key)
 
 

@@ -1,4 +1,4 @@
-"""Randomness as a value: the same key and the same sample ids give the same bytes, on any batch, worker or device.
+"""Randomness as a value: the same key and sample ids give the same bytes for any batch size, worker or device.
 
 >>> key = Key(0).fold("noise")
 >>> alone, together = key.normal([7], (2, 2)), key.normal([3, 7], (2, 2))
@@ -23,13 +23,13 @@ _UINT64 = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Key:
-    """A seed and the words folded into it. One counter-based stream (Philox) per sample id."""
+    """A seed and the words folded into it, with one counter-based stream (Philox) per sample id."""
 
     seed: int
     path: tuple[str | int, ...] = ()
 
     def fold(self, *words: str | int) -> "Key":
-        """A key of its own for each use, so that ties, noise and maps never share numbers."""
+        """A new key for each use, so that ties, noise and maps never share random numbers."""
         return Key(self.seed, self.path + words)
 
     def normal(self, ids: Sequence[int] | Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -41,13 +41,14 @@ class Key:
         return self._per_sample(ids, shape, lambda stream, row: stream.random(dtype=np.float32, out=row))
 
     def permutation(self, sample: int, size: int) -> NDArray[np.int64]:
+        """A random permutation of `range(size)`, from the stream of `sample`."""
         return self._stream(sample).permutation(size)
 
     @contextmanager
     def torch_rng(self) -> Iterator[None]:
-        """Seed the global generators of torch and numpy inside the block, and put them back after it.
+        """Seed the global generators of torch and numpy inside the block and restore them afterwards.
 
-        For what offers no other way in: initialization, dropout, third-party methods.
+        For code that accepts no generator: initialization, dropout, third-party methods.
         """
         seed = int(self._words[0]) >> 1
         legacy = np.random.get_state()  # noqa: NPY002

@@ -1,4 +1,4 @@
-"""What an experiment measures: one Point of a curve and its Predictions, image by image. Needs NumPy only."""
+"""What an experiment produces: `Point`s of curves and the per-image `Predictions` at each. Needs NumPy only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,24 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a evaluator said of each image: never only a mean, so that every statistic can be redone later."""
+    """An evaluator's prediction for every image, never only a mean, so that any statistic can be recomputed later.
+
+    All arrays have length n and the same order.
+    """
 
     ids: NDArray[np.int64]
     labels: NDArray[np.int64]
     predicted: NDArray[np.int64]
+    """predicted class"""
     probability: NDArray[np.float32]
-    """of the target class"""
+    """probability of the target class"""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def correct(self) -> NDArray[np.bool_]:
+        """Where the predicted class is the label."""
         return np.equal(self.predicted, self.labels)
 
     def take(self, rows: Sequence[int]) -> "Predictions":
@@ -30,21 +35,23 @@ class Predictions:
 
     @staticmethod
     def join(predictions: "Sequence[Predictions]") -> "Predictions":
-        def joined(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(prediction, name) for prediction in predictions])
+        """Concatenate the predictions for consecutive blocks of images."""
+
+        def joined(field: str) -> NDArray[Any]:
+            return np.concatenate([getattr(block, field) for block in predictions])
 
         return Predictions(joined("ids"), joined("labels"), joined("predicted"), joined("probability"))
 
 
 class Recovered(NamedTuple):
-    """How well it can be told which pixels were filled, per image `(n,)`."""
+    """How well the imputed pixels can be detected, per image `(n,)`."""
 
     error: NDArray[np.float64]
-    """share of the pixels that the imputation predictor tells wrongly"""
+    """fraction of pixels that the mask detector misclassifies"""
     auc: NDArray[np.float64]
-    """how often a filled pixel looks more filled to it than a kept one"""
+    """probability that an imputed pixel gets a higher detector output than a kept one"""
     inverse: NDArray[np.float64]
-    """share told wrongly by who calls every pixel of the fill's color filled; NaN where the fill has no one color"""
+    """fraction misclassified by flagging every pixel of the fill color; NaN for fills without a single color"""
 
 
 class Copy(NamedTuple):
@@ -60,13 +67,15 @@ class Copy(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One point of one curve: what a Predictions is about."""
+    """One point of one curve; the key under which its `Predictions` are kept."""
 
     method: str
     order: str
     imputer: str
     evaluator: str
     fraction: float
+    """fraction of pixels removed"""
     seed: int
     model: str = "model"
     units: str = "pixels"
+    """what is removed at a time"""

@@ -1,6 +1,6 @@
-"""The values that climb through the house, and the seams where a part, or a user's plain function, fits in.
+"""The values that pass through a run, and the protocols that built-in parts and user-defined ones implement.
 
-images ─attribution► maps ─order► ranks ─fraction► removed ─imputer► images' ─evaluator► Predictions
+images ─attribution► maps ─order► ranks ─fraction► removed ─imputer► imputed images ─evaluator► Predictions
 """
 
 from collections.abc import Iterator
@@ -8,28 +8,30 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from roadworthy.core.random import Key
 
 Ids = Tensor
-"""int64 `(n,)`: the image's index in its official split; keys all randomness, on subsets too."""
+"""int64 `(n,)`: the image's index in its official split, also in subsets. Ids key all randomness."""
 Images = Tensor
 """float32 `(n, c, h, w)` in pixel space [0, 1], any `c >= 1`."""
 Labels = Tensor
-"""int64 `(n,)`; `UNLABELED` where nobody said."""
+"""int64 `(n,)`; `UNLABELED` where unknown."""
 Maps = Tensor
 """float32 `(n, h, w)`, higher = more relevant."""
 Ranks = Tensor
-"""int64 `(n, h, w)`, a permutation per image; 0 leaves first."""
+"""int64 `(n, h, w)`, a permutation per image; rank 0 is removed first."""
 Removed = Tensor
-"""bool `(n, h, w)`, True = gone. The only mask, the only polarity."""
+"""bool `(n, h, w)`, True = removed. The only mask, the only polarity."""
 
 UNLABELED = -1
 
 
 @dataclass(frozen=True)
 class Batch:
+    """Images with their ids and labels, all of length n."""
+
     ids: Ids
     images: Images
     labels: Labels
@@ -47,23 +49,25 @@ class Batch:
             yield rows, self[rows]
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch with its tensors for the network on `device`; ids stay, randomness is drawn on the CPU."""
+        """The same batch with images and labels on `device`. Ids stay on the CPU, where random numbers are drawn."""
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
 
 class Model(Protocol):
-    """What a method or an evaluator is given as a model: a classifier that normalizes its own input."""
+    """A classifier that normalizes its own input: `model(images)` is `model.network(model.normalize(images))`."""
 
-    network: Any
-    """takes normalized input"""
-
-    def __call__(self, images: Images) -> Tensor:
-        """Images in [0, 1] to logits `(n, classes)`."""
-
-    def normalize(self, images: Images) -> Tensor: ...
+    @property
+    def network(self) -> nn.Module:
+        """Takes normalized input; attributions with a baseline or noise work on it."""
 
     @property
     def device(self) -> torch.device: ...
+
+    def normalize(self, images: Images, /) -> Tensor:
+        """Images in [0, 1] to the network's input space."""
+
+    def __call__(self, images: Images, /) -> Tensor:
+        """Images in [0, 1] to logits `(n, classes)`."""
 
 
 class Attribution(Protocol):
@@ -73,22 +77,24 @@ class Attribution(Protocol):
 
 @runtime_checkable
 class Derived(Protocol):
-    """An attribution made from a `source` that several may share: equal sources are computed once per batch."""
+    """An attribution computed from a `source` that others may share: equal sources are computed once per batch."""
 
     @property
     def source(self) -> Any:
         """Called as `source(model, batch, key)`."""
 
-    def finish(self, computed: Any, batch: Batch) -> Maps: ...
+    def finish(self, computed: Any, batch: Batch) -> Maps:
+        """The maps, from the output of `source`."""
 
 
 class Order(Protocol):
-    def __call__(self, maps: Maps, ids: Ids, key: Key) -> Ranks: ...
+    def __call__(self, maps: Maps, ids: Ids, key: Key) -> Ranks:
+        """Rank the pixels of each image by when they are removed; break ties by key and id."""
 
 
 class Imputer(Protocol):
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
-        """Fill what is removed; kept pixels stay bit-equal, the input stays untouched."""
+        """Impute the removed pixels. Kept pixels stay bit-equal; the input is not modified."""
 
 
 class Evaluator(Protocol):
@@ -100,15 +106,15 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class Dataset(Protocol):
-    """Labeled images that can be streamed, again and again, in the same order."""
+    """Labeled images that can be streamed repeatedly, always in the same order."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, or () where unknown."""
+        """Class names, or () if unknown."""
 
     @property
     def ids(self) -> Ids:
-        """The ids of all images, in the order in which they are streamed."""
+        """The ids of all images, in streaming order."""
 
     def __len__(self) -> int: ...
 

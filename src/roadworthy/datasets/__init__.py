@@ -1,4 +1,4 @@
-"""Where images come from: arrays, torch data, official layouts on disk. Each streams the same batches on every pass."""
+"""Where images come from: arrays, torch data, files. Every dataset streams the same batches on every pass."""
 
 from roadworthy.datasets.adapt import as_dataset, first
 from roadworthy.datasets.arrays import Arrays

@@ -1,4 +1,4 @@
-"""What a user may call data, made a Dataset."""
+"""Conversion of arrays, torch data and loaders to a Dataset."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from roadworthy.datasets.torch_data import TorchData
 
 
 def as_dataset(data: Any) -> Dataset:
-    """A Dataset as it is; `(images, labels)`, images alone, a torch Dataset or a DataLoader wrapped."""
+    """Wrap `(images, labels)`, images alone, a torch Dataset or a DataLoader; a Dataset is returned as it is."""
     if isinstance(data, TorchDataset | DataLoader):
         return TorchData(data)
     if isinstance(data, Dataset):
@@ -25,15 +25,15 @@ def as_dataset(data: Any) -> Dataset:
     if isinstance(data, Tensor | np.ndarray):
         return Arrays(data)
     raise InputError(
-        f"data is a {_described(data)}: give (images, labels), images alone, a torch Dataset, a DataLoader, "
+        f"data is a {_type_name(data)}: give (images, labels), images alone, a torch Dataset, a DataLoader, "
         "or an object with classes, ids, __len__ and batches(size)"
     )
 
 
 def first(data: Any, n: int) -> Dataset:
-    """The first `n` images of anything `as_dataset` takes, read only as far; ids are kept."""
+    """The first `n` images of anything `as_dataset` accepts; ids are kept, and no more images are read."""
     return First(as_dataset(data), n)
 
 
-def _described(data: Any) -> str:
+def _type_name(data: Any) -> str:
     return f"{type(data).__name__} of {len(data)}" if isinstance(data, tuple | list) else type(data).__name__

@@ -1,4 +1,4 @@
-"""Images that are already in memory, or in a memory map."""
+"""Images in memory or in a memory map."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,15 @@ from roadworthy.datasets.checks import as_pixels, check_ids, check_kind, check_l
 from roadworthy.datasets.subsets import spans
 
 _CHUNK = 2**22
-"""numbers checked at a time: 16 MB"""
+"""values checked at a time: 16 MB"""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """A numpy array or tensor of images, float `(n, c, h, w)` in [0, 1], checked when given and copied batch by batch.
+    """A numpy array or tensor of float images `(n, c, h, w)` in [0, 1], checked once and copied batch by batch.
 
-    Without `labels` every image is `UNLABELED`; without `ids` the position is the id.
+    Without `labels` every image is `UNLABELED`; without `ids` the ids are positions.
     """
 
     images: Any = field(repr=False)
@@ -44,8 +44,8 @@ class Arrays:
             yield Batch(self.ids[span].clone(), as_pixels(self.images[span]), self.labels[span].clone())
 
     def at(self, rows: Sequence[int]) -> Batch:
-        places = torch.tensor(rows)
-        return Batch(self.ids[places], as_pixels(self.images[places.numpy()]), self.labels[places])
+        indices = torch.tensor(rows)
+        return Batch(self.ids[indices], as_pixels(self.images[indices.numpy()]), self.labels[indices])
 
     def _checked_labels(self, count: int) -> torch.Tensor:
         if self.labels is None:

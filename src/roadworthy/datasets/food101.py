@@ -1,4 +1,4 @@
-"""Food-101 in its official layout: meta/SPLIT.txt lists CLASS/ID, the picture is images/CLASS/ID.jpg."""
+"""Food-101 in its official layout: meta/SPLIT.txt lists CLASS/ID for each images/CLASS/ID.jpg."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ import torch
 
 from roadworthy.core.errors import DataError, InputError
 from roadworthy.core.types import Batch, Ids
-from roadworthy.datasets.image_files import Frame, picture_batches, pictures_at
+from roadworthy.datasets.image_files import Frame, image_batches, images_at
 
 
 @final
 @dataclass(frozen=True)
 class Food101:
-    """Pictures of `root/food-101` (or of `root` itself), shorter side resized to `size`, center cropped to a square.
+    """The images in `root/food-101` (or in `root` itself), resized to `size` at the shorter side and center-cropped.
 
-    Ids are line indices of the split file. All 101 classes or a subset: `meta/classes.txt` says which.
+    Ids are line indices in the split file. `meta/classes.txt` may list all 101 classes or a subset.
     """
 
     root: Path | str
@@ -28,7 +28,7 @@ class Food101:
     def __post_init__(self) -> None:
         if self.split not in ("train", "test"):
             raise InputError(f"split {self.split!r}: Food-101 has 'train' and 'test'")
-        _ = self._frame, self._entries  # complain now, not in the middle of a run
+        _ = self._frame, self._entries  # fail now, not in the middle of a run
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -42,10 +42,10 @@ class Food101:
         return len(self._entries)
 
     def batches(self, size: int) -> Iterator[Batch]:
-        return picture_batches(self._entries, self._frame, size)
+        return image_batches(self._entries, self._frame, size)
 
     def at(self, rows: Sequence[int]) -> Batch:
-        return pictures_at(self._entries, self._frame, rows)
+        return images_at(self._entries, self._frame, rows)
 
     @property
     def _frame(self) -> Frame:
@@ -64,23 +64,23 @@ class Food101:
 
 
 def _entry(line: str, number: int, meta: Path, labels: dict[str, int]) -> tuple[Path, int]:
-    name, _, picture = line.partition("/")
-    if not (_plain(name) and _plain(picture)):
-        raise DataError(f"{meta}, line {number}: {line!r} is no CLASS/ID inside the images folder; correct the file")
+    name, _, image_id = line.partition("/")
+    if not (_is_component(name) and _is_component(image_id)):
+        raise DataError(f"{meta}, line {number}: {line!r} is not a CLASS/ID inside the images folder; fix the file")
     if name not in labels:
         raise DataError(f"{meta}, line {number}: class {name!r} is not in classes.txt; add it there or remove the line")
-    return meta.parent.parent / "images" / name / f"{picture}.jpg", labels[name]
+    return meta.parent.parent / "images" / name / f"{image_id}.jpg", labels[name]
 
 
-def _plain(name: str) -> bool:
-    """A single component of a path, on any system."""
+def _is_component(name: str) -> bool:
+    """Whether `name` is a single path component on every operating system."""
     return name not in ("", ".", "..") and not set(name) & set("/\\:\0")
 
 
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         root = path.parent.parent.parent
-        raise DataError(f"{path} is missing: get it with `roadworthy data get food101 --root {root}`")
+        raise DataError(f"{path} is missing: get it with `roadworthy data download food101 --root {root}`")
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if not lines:
         raise DataError(f"{path} is empty: restore it from the official archive")

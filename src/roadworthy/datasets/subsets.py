@@ -1,4 +1,4 @@
-"""Cutting streams of batches to size."""
+"""Subsets of datasets, and streams of batches of a given size."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from roadworthy.core.types import Batch, Dataset, Ids
 
 def check_size(size: int) -> None:
     if size < 1:
-        raise RangeError(f"batch size {size}: it must be at least 1")
+        raise RangeError(f"batch size {size}: must be at least 1")
 
 
 def spans(count: int, size: int) -> Iterator[slice]:
@@ -23,17 +23,17 @@ def spans(count: int, size: int) -> Iterator[slice]:
 
 
 def rechunked(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """The same images in the same order, in batches of `size`; holds one batch of each kind at a time."""
+    """The same images in the same order, in batches of `size`; holds one batch of either size in memory."""
     check_size(size)
-    waiting: list[Batch] = []
+    pending: list[Batch] = []
     for batch in batches:
-        for span in _cuts(len(batch), size, head=sum(map(len, waiting))):
-            waiting.append(batch[span])
-            if sum(map(len, waiting)) == size:
-                yield _joined(waiting)
-                waiting = []
-    if waiting:
-        yield _joined(waiting)
+        for span in _cuts(len(batch), size, head=sum(map(len, pending))):
+            pending.append(batch[span])
+            if sum(map(len, pending)) == size:
+                yield _joined(pending)
+                pending = []
+    if pending:
+        yield _joined(pending)
 
 
 @final
@@ -46,7 +46,7 @@ class First:
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise RangeError(f"first {self.count} images: ask for at least 1")
+            raise RangeError(f"first {self.count} images: must be at least 1")
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -61,25 +61,26 @@ class First:
 
     def batches(self, size: int) -> Iterator[Batch]:
         check_size(size)
-        left = len(self)
-        for batch in self.data.batches(min(size, left)):
-            yield batch[:left]
-            left -= len(batch)
-            if left <= 0:
+        remaining = len(self)
+        for batch in self.data.batches(min(size, remaining)):
+            yield batch[:remaining]
+            remaining -= len(batch)
+            if remaining <= 0:
                 return
 
 
 @runtime_checkable
 class RandomAccess(Protocol):
-    """A data set that can read a few images without reading all before them."""
+    """A dataset that can read single images without those before them."""
 
-    def at(self, rows: Sequence[int]) -> Batch: ...
+    def at(self, rows: Sequence[int]) -> Batch:
+        """The images at these positions, in this order."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Picked:
-    """The images of `data` at `rows`, which ascend; ids and order are kept."""
+    """The images of `data` at `rows`, which must be increasing; ids and order are kept."""
 
     data: Dataset
     rows: tuple[int, ...]
@@ -87,7 +88,7 @@ class Picked:
     def __post_init__(self) -> None:
         ascending = all(a < b for a, b in pairwise(self.rows))
         if not self.rows or not ascending or self.rows[0] < 0 or self.rows[-1] >= len(self.data):
-            raise RangeError(f"rows to pick: give ascending places from 0 to {len(self.data) - 1}, at least one")
+            raise RangeError(f"rows: give at least one position, increasing, from 0 to {len(self.data) - 1}")
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -107,24 +108,24 @@ class Picked:
         return rechunked(self._streamed(size), size)
 
     def _streamed(self, size: int) -> Iterator[Batch]:
-        """All images pass by; those wanted are kept, until the last of them."""
-        wanted, start = torch.tensor(self.rows), 0
+        """Read all images up to the last row and keep those at `rows`."""
+        rows, start = torch.tensor(self.rows), 0
         for batch in self.data.batches(size):
-            here = wanted[(wanted >= start) & (wanted < start + len(batch))] - start
-            if len(here):
-                yield batch[here]
+            offsets = rows[(rows >= start) & (rows < start + len(batch))] - start
+            if len(offsets):
+                yield batch[offsets]
             start += len(batch)
             if start > self.rows[-1]:
                 return
 
 
 def picked(data: Dataset, rows: Sequence[int]) -> Dataset:
-    """A `First` is looked through, so that what lies beneath can be read at random."""
+    """The images of `data` at `rows`; a `First` is unwrapped, so that its source can be read at random."""
     return Picked(data.data if isinstance(data, First) else data, tuple(rows))
 
 
 def _cuts(count: int, size: int, head: int) -> Iterator[slice]:
-    """Slices of `count` that fill up `head` waiting images to `size`, then go on in whole sizes."""
+    """Slices that cover `count`: the first completes `head` pending images to `size`, the others have `size`."""
     cut = min(size - head, count)
     yield slice(0, cut)
     for span in spans(count - cut, size):

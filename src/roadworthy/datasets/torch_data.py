@@ -1,4 +1,4 @@
-"""A torch Dataset or DataLoader, read as it stands."""
+"""Torch Datasets and DataLoaders as datasets."""
 
 import operator
 from collections.abc import Iterable, Iterator
@@ -31,10 +31,10 @@ _SHUFFLERS = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 @final
 @dataclass(frozen=True, eq=False)
 class TorchData:
-    """A map-style Dataset of `(image, label)` or images, or a DataLoader that keeps the order; ids are positions.
+    """A map-style Dataset of `(image, label)` or images, or a DataLoader that does not shuffle; ids are positions.
 
-    An image is a float tensor `(c, h, w)` in [0, 1] or a PIL picture. Transforms must not be random: an id names one
-    image on every pass.
+    An image is a float tensor `(c, h, w)` in [0, 1] or a PIL image. Transforms must not be random: an id must refer to
+    the same image on every pass.
     """
 
     data: Any
@@ -44,11 +44,11 @@ class TorchData:
         if isinstance(self.data, DataLoader):
             _check_loader(self.data)
         if len(self) == 0:
-            raise ShapeError(f"{type(self.data).__name__} holds no images: give at least one")
+            raise ShapeError(f"{type(self.data).__name__} contains no images: give at least one")
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """`classes` of the torch Dataset, where it has them as torchvision's do."""
+        """The `classes` of the torch Dataset, if it has them as in torchvision."""
         names = getattr(_source(self.data), "classes", ())
         return tuple(map(str, names)) if isinstance(names, list | tuple) else ()
 
@@ -57,7 +57,7 @@ class TorchData:
         return torch.arange(len(self))
 
     def __len__(self) -> int:
-        return _loaded(self.data) if isinstance(self.data, DataLoader) else len(self.data)
+        return _loader_length(self.data) if isinstance(self.data, DataLoader) else len(self.data)
 
     def batches(self, size: int) -> Iterator[Batch]:
         if isinstance(self.data, DataLoader):
@@ -72,14 +72,14 @@ def _source(data: Any) -> Any:
 def _check_map_style(data: Any) -> None:
     if isinstance(data, IterableDataset) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         raise InputError(
-            f"{type(data).__name__} has no length or no items by index: give a map-style Dataset "
-            "(__len__ and __getitem__), or stack its images and give (images, labels)"
+            f"{type(data).__name__} has no length or no indexing: give a map-style Dataset "
+            "(__len__ and __getitem__), or (images, labels) as arrays"
         )
 
 
 def _check_loader(loader: DataLoader[Any]) -> None:
     if type(loader.batch_sampler) is not BatchSampler or not hasattr(loader.batch_sampler.sampler, "__len__"):
-        raise InputError("the DataLoader has a batching of its own: give its dataset instead, loader.dataset")
+        raise InputError("the DataLoader has a custom batch sampler: give its dataset instead, loader.dataset")
     sampler = loader.batch_sampler.sampler
     shuffles = isinstance(sampler, _SHUFFLERS) or getattr(sampler, "shuffle", False)
     if shuffles or not getattr(loader, "in_order", True):
@@ -89,18 +89,18 @@ def _check_loader(loader: DataLoader[Any]) -> None:
         )
 
 
-def _loaded(loader: DataLoader[Any]) -> int:
+def _loader_length(loader: DataLoader[Any]) -> int:
     sampler: Any = loader.batch_sampler
     count = len(sampler.sampler)
     return count - count % sampler.batch_size if sampler.drop_last else count
 
 
 def _loader_batches(loader: DataLoader[Any], classes: tuple[str, ...]) -> Iterator[Batch]:
-    with Key(0).torch_rng():  # a DataLoader draws its workers' seed from the global generator
+    with Key(0).torch_rng():  # a DataLoader draws the seed of its workers from the global generator
         stream = iter(loader)
     start = 0
-    for given in stream:
-        images, labels = _pair(given, f"batch at image {start}")
+    for item in stream:
+        images, labels = _pair(item, f"batch at image {start}")
         pixels = check_pixels(as_pixels(check_kind(images)), start)
         yield _batch(pixels, labels, classes, start)
         start += len(pixels)
@@ -110,24 +110,24 @@ def _item_batch(data: Any, span: slice, classes: tuple[str, ...]) -> Batch:
     items = [_pair(data[index], f"item {index}") for index in range(span.start, span.stop)]
     images = [_image(image, span.start + offset) for offset, (image, _) in enumerate(items)]
     for offset, image in enumerate(images):
-        _check_same(images[0], span.start, image, span.start + offset)
+        _check_same_shape(images[0], span.start, image, span.start + offset)
     unlabeled = items[0][1] is None
     labels = None if unlabeled else [_label(label, span.start + offset) for offset, (_, label) in enumerate(items)]
     return _batch(check_pixels(torch.stack(images), span.start), labels, classes, span.start)
 
 
 def _of_one_shape(batches: Iterable[Batch]) -> Iterator[Batch]:
-    shown: Tensor | None = None
+    first: Tensor | None = None
     for batch in batches:
-        shown = batch.images[0] if shown is None else shown
-        _check_same(shown, 0, batch.images[0], int(batch.ids[0]))
+        first = batch.images[0] if first is None else first
+        _check_same_shape(first, 0, batch.images[0], int(batch.ids[0]))
         yield batch
 
 
-def _check_same(one: Tensor, index: int, other: Tensor, position: int) -> None:
-    if one.shape != other.shape:
+def _check_same_shape(first: Tensor, first_index: int, second: Tensor, second_index: int) -> None:
+    if first.shape != second.shape:
         raise ShapeError(
-            f"image {index} has shape {tuple(one.shape)}, image {position} {tuple(other.shape)}: "
+            f"image {first_index} has shape {tuple(first.shape)}, image {second_index} {tuple(second.shape)}: "
             "resize or crop them to one size in the Dataset's transform"
         )
 
@@ -140,13 +140,13 @@ def _batch(images: Tensor, labels: Any, classes: tuple[str, ...], start: int) ->
     return Batch(ids, images, check_labels(integers("labels", labels, count), classes, start))
 
 
-def _pair(given: Any, where: str) -> tuple[Any, Any]:
-    """`(image, label)`; the label is None where there is only an image."""
-    if not isinstance(given, tuple | list):
-        return given, None
-    if len(given) not in (1, 2):
-        raise InputError(f"{where} has {len(given)} parts: give (image, label) or the image alone")
-    return given[0], given[1] if len(given) == 2 else None
+def _pair(item: Any, name: str) -> tuple[Any, Any]:
+    """`(image, label)`; the label is None if there is only an image."""
+    if not isinstance(item, tuple | list):
+        return item, None
+    if len(item) not in (1, 2):
+        raise InputError(f"{name} has {len(item)} parts: give (image, label) or the image alone")
+    return item[0], item[1] if len(item) == 2 else None
 
 
 def _image(image: Any, index: int) -> Tensor:
@@ -154,7 +154,7 @@ def _image(image: Any, index: int) -> Tensor:
         pixels = np.atleast_3d(np.asarray(image if image.mode == "L" else rgb(image)))
         return scaled(pixels[None])[0]
     if not isinstance(image, Tensor | np.ndarray):
-        raise InputError(f"item {index} is a {type(image).__name__}: give (image, label), the image a tensor or PIL's")
+        raise InputError(f"item {index} is a {type(image).__name__}: give (image, label) with a tensor or PIL image")
     if image.ndim != 3:
         raise ShapeError(f"item {index} has shape {tuple(image.shape)}: give one image (c, h, w)")
     return as_pixels(check_kind(image[None]))[0]

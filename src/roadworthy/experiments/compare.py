@@ -35,7 +35,7 @@ from roadworthy.experiments.worker import Worker
 from roadworthy.imputers import NoisyLinear
 from roadworthy.models.loading import named
 from roadworthy.models.normalized import Normalized, as_model
-from roadworthy.models.prediction import evaluating
+from roadworthy.models.prediction import eval_mode
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe
 from roadworthy.training.trainer import Augment, readable
@@ -133,7 +133,7 @@ def compare(
     )
     _check_training(experiment, named_evaluators)
     store = ScratchStore()
-    with evaluating(classifier, experiment.device):
+    with eval_mode(classifier, experiment.device):
         rehearse(experiment, shares, design.seeds[0])
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
         with Bar("comparing", progress) as bar:

@@ -28,7 +28,7 @@ from roadworthy.experiments.stores.run_directory import RunDirectory
 from roadworthy.experiments.worker import threads
 from roadworthy.imputers import Constant
 from roadworthy.imputers.solvers.multigrid import compile_now
-from roadworthy.models.prediction import evaluating, fastest_device, labeled, predict
+from roadworthy.models.prediction import eval_mode, fastest_device, predict, with_labels
 from roadworthy.training.gain import GainRecipe, train_gain
 from roadworthy.training.recipe import Recipe
 
@@ -85,7 +85,7 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
     with (
         Key(0).fold("estimate").torch_rng(),
         threads(plan.threads),
-        evaluating(experiment.model, experiment.device),
+        eval_mode(experiment.model, experiment.device),
     ):
         compile_now()
         batch = _few(experiment)
@@ -113,7 +113,7 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
 
 def _few(experiment: Experiment) -> Batch:
     batch = next(first(experiment.data, LARGEST).batches(LARGEST))
-    return labeled(batch, predict(experiment.model, batch.images, experiment.device))
+    return with_labels(batch, predict(experiment.model, batch.images, experiment.device))
 
 
 def _per_image(action: Callable[[int], object], most: int) -> float:

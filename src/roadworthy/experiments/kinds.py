@@ -26,7 +26,7 @@ from roadworthy.experiments.auditing import measure
 from roadworthy.experiments.design import as_predictions, prediction_arrays
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind, threads
-from roadworthy.models.prediction import evaluating, labeled, predict
+from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe, train_gain
 from roadworthy.training.loop import curve as training_curve
 from roadworthy.training.trainer import TrainingResult, readable
@@ -35,7 +35,7 @@ from roadworthy.training.trainer import TrainingResult, readable
 def compute(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint: Path | None = None) -> Computed:
     """Items of one kind that are cheaper together; those with a training come alone, with its checkpoint."""
     experiment = worker.experiment
-    with threads(experiment.threads), evaluating(experiment.model, experiment.device):
+    with threads(experiment.threads), eval_mode(experiment.model, experiment.device):
         yield from KINDS[items[0].kind](worker, items, inputs, checkpoint)
 
 
@@ -45,7 +45,7 @@ def _baseline(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint:
         parts = []
         for _, batch in worker.batch(block_of(item)).split(experiment.batch_size):
             probabilities = predict(experiment.model, batch.images, experiment.device)
-            known = labeled(batch, probabilities)
+            known = with_labels(batch, probabilities)
             targets = probabilities.argmax(dim=1) if experiment.target == "prediction" else known.labels
             parts.append(predictions(known, targets, probabilities))
         yield item, prediction_arrays(Predictions.join(parts))
@@ -140,7 +140,7 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
     )
     result = evaluator.fit(order, imputer, point.fraction, key)
     curve, parts = Curve(point.order, point.imputer, "retrain", point.seed), []
-    with evaluating(result.model, experiment.device):
+    with eval_mode(result.model, experiment.device):
         predictor = NoRetrain(result.model, experiment.device)
         for need in baselines:
             maps, batch, targets = _evaluated_block(worker, item, inputs, need)

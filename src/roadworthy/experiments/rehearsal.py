@@ -11,7 +11,7 @@ from roadworthy.evaluation.evaluators import NoRetrain
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.orders import rank
 from roadworthy.evaluation.sweep import explain, imputed
-from roadworthy.models.prediction import evaluating, labeled, predict
+from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe
 
 
@@ -20,10 +20,10 @@ def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, imag
     for name, method in experiment.methods.items():
         if isinstance(method, PrecomputedMaps):
             _check_maps(name, method, experiment)
-    with evaluating(experiment.model, experiment.device):
+    with eval_mode(experiment.model, experiment.device):
         batch = next(experiment.data.batches(min(images, len(experiment.data))))
         probabilities = predict(experiment.model, batch.images, experiment.device)
-        batch = labeled(batch, probabilities)
+        batch = with_labels(batch, probabilities)
         if experiment.target == "prediction":
             batch = replace(batch, labels=probabilities.argmax(dim=1))
         maps = explain(experiment.methods, experiment.model, batch, experiment.map_key, experiment.channel_reduction)

@@ -1,4 +1,4 @@
-"""How holes are filled: constants, the data set's mean, the image's mean, a blur, Noisy Linear (ROAD), or GAIN."""
+"""How removed pixels are imputed: a constant, the dataset mean, the image mean, a blur, Noisy Linear (ROAD), GAIN."""
 
 from roadworthy.imputers.fixed import Blur, Constant, DatasetMean, ImageMean
 from roadworthy.imputers.gain import Gain

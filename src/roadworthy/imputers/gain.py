@@ -24,16 +24,16 @@ _PREFIX = "generator."
 @final
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """A generator, trained with `roadworthy gain train`, paints the holes of images of one size.
+    """Imputes with a generator trained by `roadworthy gain train`, for images of one size.
 
-    Everything removed is painted too, from noise alone.
+    An image without kept pixels is generated from noise alone.
     """
 
     generator: Generator
 
     @classmethod
     def load(cls, weights: str | os.PathLike[str], device: str = "cpu") -> Self:
-        """GAIN from a file: what a generator, trained with `roadworthy gain train`, paints into the holes."""
+        """Read a weights file written by `roadworthy gain train`."""
         path = Path(weights)
         if not path.is_file():
             raise WeightsError(
@@ -42,7 +42,9 @@ class Gain:
         try:
             tensors = load_file(path)
         except (SafetensorError, OSError, ValueError) as error:
-            raise WeightsError(f"{path} cannot be read ({error}): give a safetensors file of a GAIN") from error
+            raise WeightsError(
+                f"{path} cannot be read ({error}): give a safetensors file written by `roadworthy gain train`"
+            ) from error
         try:
             return cls.of(tensors).to(device)
         except WeightsError as error:
@@ -50,39 +52,39 @@ class Gain:
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor]) -> Self:
-        """From the tensors of a file: their shapes tell the sizes of the network; other tensors may stand beside."""
-        own = {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PREFIX)}
+        """From the tensors of a weights file, whose shapes determine the network; other tensors are ignored."""
+        weights = {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PREFIX)}
         try:
-            generator = generator_of(own)
+            generator = generator_of(weights)
         except (KeyError, RuntimeError, TypeError, IndexError) as error:
             raise WeightsError(
-                f"these are no weights of a GAIN ({error}): `roadworthy gain train` makes some"
+                f"not the weights of a GAIN ({error}): train one with `roadworthy gain train`"
             ) from error
-        if not all(torch.isfinite(tensor).all() for tensor in own.values()):
-            raise WeightsError("some weights of this GAIN are infinite or NaN: train it again with a lower lr")
+        if not all(torch.isfinite(tensor).all() for tensor in weights.values()):
+            raise WeightsError("some weights are infinite or NaN: train the GAIN again with a lower lr")
         return cls(generator)
 
     def tensors(self) -> dict[str, Tensor]:
-        """What `of` takes."""
+        """The weights, as `of` expects them."""
         state = self.generator.state_dict()
         return {f"{_PREFIX}{name}": tensor.detach().cpu().contiguous() for name, tensor in state.items()}
 
     def to(self, device: torch.device | str) -> Self:
-        """The same imputer, painting on `device`; filled images come back to where the images are."""
+        """A copy that computes on `device`; imputed images are returned on the device of the input."""
         return type(self)(deepcopy(self.generator).to(device))
 
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
         images = batch.images
         self._check_size(images)
         noise = Noise.drawn(key, batch.ids, tuple(images.shape[1:]), 1.0)
-        gone = removed[:, None].to(images.device)
-        painted = self._painted(images, gone, noise.fields[noise.rows]).to(images.device)
-        return torch.where(gone, painted, images)
+        mask = removed[:, None].to(images.device)
+        generated = self._generated(images, mask, noise.fields[noise.rows]).to(images.device)
+        return torch.where(mask, generated, images)
 
-    def _painted(self, images: Images, removed: Tensor, field: Tensor) -> Images:
-        """One image at a time: what a convolution sums up in which order may depend on the size of its batch."""
-        there = self.generator.mean.device
-        images, removed, field = (tensor.to(there).contiguous() for tensor in (images, removed, field))
+    def _generated(self, images: Images, removed: Tensor, field: Tensor) -> Images:
+        """One image at a time: the order of summation in a convolution may depend on the batch size."""
+        device = self.generator.mean.device
+        images, removed, field = (tensor.to(device).contiguous() for tensor in (images, removed, field))
         with torch.no_grad():
             rows = [slice(row, row + 1) for row in range(len(images))]
             return torch.cat([self.generator(images[row], removed[row], field[row]) for row in rows])
@@ -92,5 +94,5 @@ class Gain:
         if trained != given:
             raise ShapeError(
                 f"this GAIN was trained on images of (channels, height, width) {trained}, these are {given}: "
-                "train one on images like these with `roadworthy gain train`"
+                "train one on images of this size with `roadworthy gain train`"
             )

@@ -1,4 +1,4 @@
-"""The two networks of GAIN: a generator that paints images with holes, a discriminator that looks for the holes."""
+"""The networks of GAIN: a generator that imputes removed pixels, a discriminator that detects imputed ones."""
 
 from collections.abc import Mapping
 from typing import TypeVar, final
@@ -13,9 +13,9 @@ Module = TypeVar("Module", bound=nn.Module)
 
 @final
 class Generator(nn.Module):
-    """Images with noise in their holes, minus the mean image ► residual network ► tanh, plus the mean image.
+    """Images minus the mean image, with noise at removed pixels ► residual network ► tanh ► plus the mean image.
 
-    `noise` is the deviation of that noise. Whole images are painted; whoever calls takes the holes.
+    `noise` is the standard deviation of that noise. The output is a whole image; the caller uses the removed pixels.
     """
 
     mean: Tensor
@@ -28,28 +28,28 @@ class Generator(nn.Module):
         self.network = ResidualNetwork(len(mean) + 1, len(mean), width, blocks)
 
     def forward(self, images: Tensor, removed: Tensor, field: Tensor) -> Tensor:
-        """`removed` is `(n, 1, h, w)`; `field` holds standard normal numbers, as many as the images."""
-        seen = torch.where(removed, self.noise * field, images - self.mean)
-        return self.mean + torch.tanh(self.network(torch.cat([seen, removed.to(seen.dtype)], dim=1)))
+        """`removed` is `(n, 1, h, w)`; `field` is standard normal, of the shape of `images`."""
+        visible = torch.where(removed, self.noise * field, images - self.mean)
+        return self.mean + torch.tanh(self.network(torch.cat([visible, removed.to(visible.dtype)], dim=1)))
 
 
 @final
 class Discriminator(nn.Module):
-    """Filled images, minus the mean image, and a hint ► residual network ► per pixel the logit of "was removed"."""
+    """Imputed images minus the mean image, and a hint ► residual network ► logits of "was removed" per pixel."""
 
     def __init__(self, channels: int, width: int, blocks: int):
         super().__init__()
         self.network = ResidualNetwork(channels + 1, 1, width, blocks)
 
-    def forward(self, centerd: Tensor, hint: Tensor) -> Tensor:
-        return self.network(torch.cat([centerd, hint], dim=1))  # type: ignore[no-any-return]
+    def forward(self, centered: Tensor, hint: Tensor) -> Tensor:
+        return self.network(torch.cat([centered, hint], dim=1))  # type: ignore[no-any-return]
 
 
 @final
 class ResidualNetwork(nn.Module):
-    """7×7 to `width` ► one halving 3×3 to twice that ► `blocks` residual blocks ► doubled again ► 7×7.
+    """7×7 to `width` ► 3×3 with stride 2 to 2·`width` ► `blocks` residual blocks ► upsampled, 3×3 to `width` ► 7×7.
 
-    Any size of image, down to one pixel: the doubling meets the size that was halved.
+    Works for images of any size, down to one pixel.
     """
 
     def __init__(self, channels: int, out: int, width: int, blocks: int):
@@ -62,13 +62,13 @@ class ResidualNetwork(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         inner = self.blocks(self.down(relu(self.first(inputs))))
-        wide = interpolate(relu(inner), size=inputs.shape[-2:], mode="nearest")
-        return self.last(relu(self.up(wide)))  # type: ignore[no-any-return]
+        upsampled = interpolate(relu(inner), size=inputs.shape[-2:], mode="nearest")
+        return self.last(relu(self.up(upsampled)))  # type: ignore[no-any-return]
 
 
 @final
 class Block(nn.Module):
-    """Two 3×3 convolutions beside a shortcut, activated before each (arXiv:1603.05027)."""
+    """A residual block of two 3×3 convolutions with pre-activation (arXiv:1603.05027)."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -80,7 +80,7 @@ class Block(nn.Module):
 
 
 def spectrally_normalized(network: Module) -> Module:
-    """Every convolution is divided by its largest singular value (arXiv:1802.05957), in place."""
+    """Divide every convolution by its largest singular value (arXiv:1802.05957), in place."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             spectral_norm(module)
@@ -88,7 +88,7 @@ def spectrally_normalized(network: Module) -> Module:
 
 
 def generator_of(state: Mapping[str, Tensor]) -> Generator:
-    """In eval mode, from its plain weights, whose shapes tell its sizes; nothing is drawn to initialize it."""
+    """A generator in eval mode from its plain weights, whose shapes determine its size; draws no random numbers."""
     blocks = len({name.split(".")[2] for name in state if name.startswith("network.blocks.")})
     with torch.device("meta"):
         generator = Generator(torch.empty(state["mean"].shape), len(state["network.first.bias"]), blocks, 0.0)
@@ -97,9 +97,10 @@ def generator_of(state: Mapping[str, Tensor]) -> Generator:
 
 
 def plain(generator: Generator) -> Generator:
-    """A copy whose weights are those that the normalized generator, which is put into eval mode, multiplies with.
+    """A copy with the effective weights of a spectrally normalized generator, which is put into eval mode.
 
-    Built anew: a deep copy shares its classes with the original, which would lose its normalization with it.
+    Rebuilt from weights: removing the normalization from a deep copy would also remove it from the original, because
+    the two share their parametrized classes.
     """
     state = {"mean": generator.mean, "noise": generator.noise}
     for name, module in generator.eval().named_modules():

@@ -1,4 +1,4 @@
-"""The noise of Noisy Linear, so that a filled pixel is no smoother than its neighbors."""
+"""Noise for imputed pixels, so that they are not smoother than their neighbors."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,12 +14,12 @@ from roadworthy.core.types import Ids, Images, Removed
 @final
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """Gaussian noise for removed pixels. All masks of an image share its field, which is drawn for the whole image."""
+    """Gaussian noise for removed pixels, drawn for the whole image: all masks of an image share one field."""
 
     fields: Tensor
-    """standard normal `(m, c, h, w)`, one per image id"""
+    """standard normal `(m, c, h, w)`, one per distinct id"""
     rows: Tensor
-    """int64 `(n,)`: which field is whose"""
+    """int64 `(n,)`: the field of each image"""
     deviation: float
 
     @staticmethod
@@ -28,11 +28,12 @@ class Noise:
         return Noise(_fields(key.fold("noise"), tuple(unique.tolist()), shape), rows, deviation)
 
     def added(self, filled: Images, removed: Removed) -> Images:
+        """Add noise to the removed pixels of `filled`."""
         noise = self.fields[self.rows].to(filled.device)
         return torch.where(removed[:, None].to(filled.device), filled + self.deviation * noise, filled)
 
 
 @lru_cache(maxsize=1)
 def _fields(key: Key, ids: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    """Methods, orders and fractions of a batch follow each other and share its fields: the last ones are kept."""
+    """Cached, because consecutive calls (methods, orders and fractions of a batch) share their fields."""
     return key.normal(ids, shape)

@@ -1,6 +1,6 @@
-"""Noisy Linear imputation (paper, 5.2): every removed pixel is the weighted mean of its 8 neighbors, plus noise.
+"""Noisy Linear imputation (the paper, section 5.2): the weighted mean of the 8 neighbors, plus noise.
 
-The equation lives here, its solvers behind one seam: `solve(images, removed, weights, noise) -> filled`.
+Solvers of the linear system are functions `solve(images, removed, weights, noise) -> imputed images`.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Solver(Protocol):
     def __call__(
         self, images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None
     ) -> Images:
-        """Solve for the removed pixels of each image on its own, then add noise to them; kept ones stay bit-equal."""
+        """Solve for the removed pixels of each image independently, then add noise; kept pixels stay bit-equal."""
 
 
 def solve_fast(images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None) -> Images:
-    """Multigrid: compiled on the CPU, in torch elsewhere; `direct.solve` is the exact reference."""
+    """Multigrid, compiled on the CPU and in torch elsewhere; `direct.solve` is the exact reference."""
     solve: Solver = multigrid.solve if images.device.type == "cpu" else multigrid_torch.solve
     return solve(images, removed, weights, noise)
 
@@ -29,10 +29,10 @@ def solve_fast(images: Images, removed: Removed, weights: tuple[float, float], n
 @final
 @dataclass(frozen=True)
 class NoisyLinear:
-    """Fill so that the hole's shape tells nothing: neighbors' weighted mean, solved to 1e-4, plus Gaussian noise.
+    """The weighted mean of the neighbors, solved to 1e-4, plus Gaussian noise: it hides the shape of the mask.
 
-    `noise` is its standard deviation, absolute in [0, 1] pixel space, drawn per pixel and channel, not clipped.
-    `weights` are those of a direct and of a diagonal neighbor; at the border they are renormalized.
+    `noise` is the standard deviation in [0, 1] pixel space; noise is drawn per pixel and channel and not clipped.
+    `weights` are those of direct and diagonal neighbors; at the border they are renormalized.
     """
 
     noise: float = 0.01
@@ -41,9 +41,9 @@ class NoisyLinear:
 
     def __post_init__(self) -> None:
         if self.noise < 0:
-            raise RangeError(f"NoisyLinear(noise={self.noise}): a standard deviation is at least 0")
-        adjacent, diagonal = self.weights
-        if not (adjacent > 0 and diagonal >= 0):
+            raise RangeError(f"NoisyLinear(noise={self.noise}): a standard deviation must be 0 or more")
+        direct, diagonal = self.weights
+        if not (direct > 0 and diagonal >= 0):
             raise RangeError(f"NoisyLinear(weights={self.weights}): give (direct, diagonal), direct > 0, diagonal >= 0")
 
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
@@ -54,10 +54,10 @@ class NoisyLinear:
 
 
 def _check_some_kept(removed: Removed, batch: Batch) -> None:
-    gone = removed.flatten(1).cpu().numpy().all(axis=1)
-    if gone.any():
-        ids = batch.ids.numpy()[gone].tolist()
+    empty = removed.flatten(1).cpu().numpy().all(axis=1)
+    if empty.any():
+        ids = batch.ids.numpy()[empty].tolist()
         raise EverythingRemovedError(
-            f"no pixel is kept in image {ids[0]} ({len(ids)} such in this batch): there is nothing to fill from; "
-            "use a fraction below 1, or a fixed fill"
+            f"no pixel is kept in image {ids[0]} ({len(ids)} such images in this batch): there is nothing to impute "
+            "from; use a fraction below 1, or another imputer"
         )

@@ -1,4 +1,4 @@
-"""Image classifiers that need nothing but torch, and the door through which a user's own model enters."""
+"""Classifiers that need only torch, and loading of user-defined models and weights."""
 
 from roadworthy.models.loading import CIFAR10_RESNET20, load, resnet20_cifar10
 from roadworthy.models.resnet import CifarResNet, ResNet, cifar_resnet, resnet18, resnet50

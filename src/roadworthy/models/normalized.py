@@ -1,4 +1,4 @@
-"""A classifier that takes images in [0, 1] and normalizes them itself."""
+"""Classifiers that take images in [0, 1] and normalize them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,23 +12,23 @@ from roadworthy.core.types import Images
 
 
 class Logits(nn.Module):
-    """A user's network, callable or Module, that answers with a plain `(n, classes)` tensor or says why it cannot."""
+    """A Module or callable whose output is checked to be logits `(n, classes)`."""
 
     def __init__(self, network: Any):
         super().__init__()
         self.network = network
 
     def forward(self, inputs: Tensor) -> Tensor:
-        answer = self.network(inputs)
-        logits = getattr(answer, "logits", answer)
+        output = self.network(inputs)
+        logits = getattr(output, "logits", output)
         if not isinstance(logits, Tensor):
             raise ModelError(
-                f"the model returned {type(answer).__name__}: return logits (n, classes), or an object with .logits"
+                f"the model returned {type(output).__name__}: return logits (n, classes), or an object with .logits"
             )
         if logits.ndim != 2 or len(logits) != len(inputs) or logits.shape[1] < 2:
             raise ModelError(
-                f"the model returned shape {tuple(logits.shape)} for {len(inputs)} images: one row of logits per image "
-                "and at least two columns are needed (for a single sigmoid output z return stack([0·z, z], 1))"
+                f"the model returned shape {tuple(logits.shape)} for {len(inputs)} images: return one row of logits "
+                "per image, for at least two classes (for a single sigmoid output z return stack([0·z, z], 1))"
             )
         return logits
 
@@ -45,7 +45,7 @@ class Normalized(nn.Module):
     def __init__(self, network: Any, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0):
         super().__init__()
         if np.any(np.asarray(std) <= 0):
-            raise RangeError(f"std {std}: every channel's standard deviation must be above 0")
+            raise RangeError(f"std {std}: the standard deviation of every channel must be above 0")
         self.network = Logits(network)
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).reshape(-1, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).reshape(-1, 1, 1), persistent=False)
@@ -60,12 +60,12 @@ class Normalized(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the user's parameters live; the CPU for a bare callable."""
+        """The device of the parameters; the CPU for a model without parameters."""
         return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
 
 
 def as_model(model: Any) -> Normalized:
-    """A bare network or callable means identity normalization."""
+    """The model as a `Normalized`; a plain Module or callable is wrapped without normalization."""
     if isinstance(model, Normalized):
         return model
     if not callable(model):

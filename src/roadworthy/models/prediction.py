@@ -1,4 +1,4 @@
-"""How a classifier is queried: in eval mode, on one device, as probabilities."""
+"""Querying a classifier: eval mode, device placement and probabilities."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,47 +8,48 @@ import torch
 from torch import Tensor
 
 from roadworthy.core.errors import ModelError, RangeError
-from roadworthy.core.types import UNLABELED, Batch, Images
-from roadworthy.models.normalized import Normalized as Model
+from roadworthy.core.types import UNLABELED, Batch, Images, Model
+from roadworthy.models.normalized import Normalized
 
 
 @contextmanager
-def evaluating(model: Model, device: torch.device | None = None) -> Iterator[torch.device]:
-    """The model in eval mode, on `device` if one is given; its modes and its place are put back afterwards."""
+def eval_mode(model: Normalized, device: torch.device | None = None) -> Iterator[torch.device]:
+    """Put the model into eval mode, on `device` if given; restore the mode of every module and the device on exit."""
     modes = [(module, module.training) for module in model.modules()]
-    home, device = model.device, device or model.device
+    original, device = model.device, device or model.device
     model.eval()
     try:
         model.to(device)
         yield device
     finally:
-        model.to(home)
+        model.to(original)
         for module, training in modes:
             module.training = training
 
 
 def fastest_device() -> torch.device:
+    """The GPU if there is one, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def predict(model: Model, images: Images, device: torch.device) -> Tensor:
-    """Probabilities `(n, classes)` on the CPU; NaN is an error, not a class."""
+    """Probabilities `(n, classes)`, on the CPU; NaN raises a ModelError."""
     with torch.no_grad():
         probabilities: Tensor = model(images.to(device)).float().softmax(dim=1).cpu()
     if torch.isnan(probabilities).any():
-        raise ModelError("the model returned NaN: check its weights and its normalization (images come in [0, 1])")
+        raise ModelError("the model returned NaN: check its weights and its normalization (images are in [0, 1])")
     return probabilities
 
 
-def labeled(batch: Batch, probabilities: Tensor) -> Batch:
-    """The batch with every label known: without one, the model's own prediction stands in."""
+def with_labels(batch: Batch, probabilities: Tensor) -> Batch:
+    """The batch with missing labels replaced by the predicted class."""
     classes = probabilities.shape[1]
     unknown = batch.labels == UNLABELED
-    wrong = ~unknown & ((batch.labels < 0) | (batch.labels >= classes))
-    if wrong.any():
-        first = int(wrong.nonzero()[0])
+    invalid = ~unknown & ((batch.labels < 0) | (batch.labels >= classes))
+    if invalid.any():
+        row = int(invalid.nonzero()[0])
         raise RangeError(
-            f"image {int(batch.ids[first])} has label {int(batch.labels[first])}, the model knows classes 0 to "
+            f"image {int(batch.ids[row])} has label {int(batch.labels[row])}, the model knows classes 0 to "
             f"{classes - 1}: check that labels and model belong together"
         )
     return replace(batch, labels=torch.where(unknown, probabilities.argmax(dim=1), batch.labels))

@@ -1,7 +1,7 @@
 """Residual networks: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", CVPR 2016 (arXiv:1512.03385).
 
-`resnet18` and `resnet50` carry the state-dict keys and shapes of torchvision, `cifar_resnet` those of the widespread
-CIFAR-10 checkpoints, so that weights trained elsewhere load. No ReLU is used twice or in place: hooks see every one.
+`resnet18` and `resnet50` have the state-dict keys and shapes of torchvision, `cifar_resnet` those of the common
+CIFAR-10 checkpoints, so that pretrained weights load. No ReLU is shared or in place, so that hooks see each of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,31 +16,31 @@ from roadworthy.models.sizes import check_positive
 
 Stem = Literal["imagenet", "cifar"]
 ModuleMaker = Callable[[int, int, int], nn.Module]
-"""(channels, width, stride) -> a block, or its shortcut"""
+"""(channels, width, stride) -> a block or a shortcut"""
 
 
 def resnet18(classes: int = 1000, stem: Stem = "imagenet", width: int = 64, channels: int = 3) -> "ResNet":
-    """Two-convolution blocks, 2·2·2·2 of them (paper, table 1)."""
+    """Basic blocks, (2, 2, 2, 2) of them (He et al., table 1)."""
     return ResNet(Basic, 1, (2, 2, 2, 2), classes, stem, width, channels)
 
 
 def resnet50(classes: int = 1000, stem: Stem = "imagenet", width: int = 64, channels: int = 3) -> "ResNet":
-    """Bottleneck blocks, 3·4·6·3 of them (paper, table 1); the 3×3 convolution strides, as in torchvision."""
+    """Bottleneck blocks, (3, 4, 6, 3) of them (He et al., table 1); the stride is in the 3×3 convolution."""
     return ResNet(Bottleneck, Bottleneck.expansion, (3, 4, 6, 3), classes, stem, width, channels)
 
 
 def cifar_resnet(depth: int = 20, classes: int = 10, width: int = 16, channels: int = 3) -> "CifarResNet":
-    """ResNet-20, 32, 44, 56 … for small images: three stages of (depth − 2)/6 blocks, option A (paper, 4.2)."""
+    """ResNet-20, 32, 44, 56 … for small images: three stages of (depth − 2)/6 blocks, option A (He et al., 4.2)."""
     if depth < 8 or (depth - 2) % 6:
-        raise RangeError(f"depth={depth}: a CIFAR ResNet has depth 6n+2, as in 20, 32, 44 or 56")
+        raise RangeError(f"depth={depth}: a CIFAR ResNet has depth 6n+2, such as 20, 32, 44 or 56")
     return CifarResNet((depth - 2) // 6, classes, width, channels)
 
 
 @final
 class ResNet(nn.Module):
-    """Stem ► four stages, each but the first halving the image and doubling the width ► mean over pixels ► classes.
+    """Stem ► four stages, all but the first halving the image and doubling the width ► mean over pixels ► classes.
 
-    The stem "imagenet" divides the image by 4 (7×7 stride 2, max-pool); "cifar" keeps its size (3×3).
+    The stem "imagenet" reduces the image by 4 (7×7 with stride 2, max-pooling); "cifar" keeps its size (3×3).
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ResNet(nn.Module):
 
 @final
 class Basic(nn.Module):
-    """Two 3×3 convolutions beside a shortcut (paper, figure 5 left)."""
+    """Two 3×3 convolutions with a shortcut (He et al., figure 5 left)."""
 
     def __init__(self, channels: int, width: int, stride: int, shortcut: ModuleMaker | None = None):
         super().__init__()
@@ -92,7 +92,7 @@ class Basic(nn.Module):
 
 @final
 class Bottleneck(nn.Module):
-    """1×1 to narrow, 3×3, 1×1 to widen fourfold, beside a shortcut (paper, figure 5 right)."""
+    """1×1, 3×3 and 1×1 convolutions with a shortcut; the output is four times as wide (He et al., figure 5 right)."""
 
     expansion = 4
 
@@ -142,7 +142,7 @@ class CifarResNet(nn.Module):
 
 @final
 class Subsampled(nn.Module):
-    """Option A: every `stride`-th pixel and `extra` channels of zeros, half before, half after (paper, 3.3, 4.1)."""
+    """Option A: every `stride`-th pixel and `extra` zero channels, half before, half after (He et al., 3.3, 4.1)."""
 
     def __init__(self, extra: int, stride: int):
         super().__init__()
@@ -158,7 +158,7 @@ def _stem(stem: Stem, channels: int, width: int) -> tuple[nn.Conv2d, nn.Module]:
         return nn.Conv2d(channels, width, 7, stride=2, padding=3, bias=False), nn.MaxPool2d(3, stride=2, padding=1)
     if stem == "cifar":
         return _conv3x3(channels, width), nn.Identity()
-    raise InputError(f"stem={stem!r}: a ResNet starts with one of {', '.join(get_args(Stem))}")
+    raise InputError(f"stem={stem!r}: choose one of {', '.join(get_args(Stem))}")
 
 
 def _stage(
@@ -169,7 +169,7 @@ def _stage(
 
 
 def _projection(channels: int, out: int, stride: int) -> nn.Sequential:
-    """Option B: a 1×1 convolution where the shape changes; an empty Sequential, hence no keys, where it does not."""
+    """Option B: a 1×1 convolution if the shape changes, else an empty Sequential, which has no keys."""
     if stride == 1 and channels == out:
         return nn.Sequential()
     return nn.Sequential(nn.Conv2d(channels, out, 1, stride=stride, bias=False), nn.BatchNorm2d(out))

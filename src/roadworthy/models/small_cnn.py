@@ -1,4 +1,4 @@
-"""A network small enough to be trained and explained hundreds of times on a laptop's CPU."""
+"""Networks small enough to be trained and explained hundreds of times on a CPU."""
 
 from typing import final
 
@@ -8,26 +8,26 @@ from roadworthy.models.sizes import check_positive
 
 
 def small_cnn(classes: int = 10, channels: int = 1, width: int = 16) -> "SmallCNN":
-    """For 28×28 digits, or images of any other size."""
+    """A small CNN for 28×28 digits, or images of any other size."""
     return SmallCNN(classes, channels, width)
 
 
 @final
 class SmallCNN(nn.Module):
-    """Three halving convolutions and one more ► mean over pixels ► classes.
+    """Three convolutions with stride 2 and one with stride 1 ► mean over pixels ► classes.
 
     All convolutions, no pooling layer (Springenberg et al., "Striving for Simplicity", arXiv:1412.6806), with batch
-    normalization (Ioffe and Szegedy, arXiv:1502.03167). The halving kernels are 4×4 with stride 2, so that each input
-    pixel is read equally often: odd kernels leave a chequerboard in the gradient (Odena et al., Distill 2016).
+    normalization (Ioffe and Szegedy, arXiv:1502.03167). Kernels with stride 2 are 4×4, so that each input pixel is read
+    equally often: odd kernels cause checkerboard artifacts in the gradient (Odena et al., Distill 2016).
     """
 
     def __init__(self, classes: int, channels: int, width: int):
         super().__init__()
         check_positive(classes=classes, channels=channels, width=width)
         self.features = nn.Sequential(
-            *_halved(channels, width),
-            *_halved(width, 2 * width),
-            *_halved(2 * width, 4 * width),
+            *_strided(channels, width),
+            *_strided(width, 2 * width),
+            *_strided(2 * width, 4 * width),
             *_activated(nn.Conv2d(4 * width, 4 * width, 3, padding=1, bias=False)),
         )
         self.pool = nn.AdaptiveAvgPool2d(1)
@@ -37,8 +37,8 @@ class SmallCNN(nn.Module):
         return self.fc(self.pool(self.features(inputs)).flatten(1))  # type: ignore[no-any-return]
 
 
-def _halved(channels: int, out: int) -> list[nn.Module]:
-    # Padding 2 lets even a single pixel through, and border pixels count as often as the others.
+def _strided(channels: int, out: int) -> list[nn.Module]:
+    # With padding 2 even a single pixel is valid input, and border pixels are read as often as the others.
     return _activated(nn.Conv2d(channels, out, 4, stride=2, padding=2, bias=False))
 
 
@@ -47,15 +47,16 @@ def _activated(conv: nn.Conv2d) -> list[nn.Module]:
 
 
 def mask_cnn(classes: int = 10, channels: int = 1, width: int = 16) -> nn.Sequential:
-    """For masks of about 32×32: three halving convolutions whose answer keeps its place on a 4×4 grid ► classes.
+    """For masks of about 32×32: three convolutions with stride 2 ► 4×4 grid ► classes.
 
-    Where a hole lies may tell the class as well as its shape does; a mean over all pixels would forget it.
+    The grid preserves where pixels were removed, which a mean over all pixels would discard; position may reveal the
+    class as well as shape.
     """
     check_positive(classes=classes, channels=channels, width=width)
     return nn.Sequential(
-        *_halved(channels, width),
-        *_halved(width, 2 * width),
-        *_halved(2 * width, 4 * width),
+        *_strided(channels, width),
+        *_strided(width, 2 * width),
+        *_strided(2 * width, 4 * width),
         nn.AdaptiveAvgPool2d(4),
         nn.Flatten(),
         nn.Dropout(0.5),

@@ -1,4 +1,4 @@
-"""A training in hand, in a file: written whole or not at all, believed only if it is whole and about this training."""
+"""Training checkpoints in safetensors files: written atomically, read only if intact and from the same training."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ from roadworthy.core.files import write_atomically
 @final
 @dataclass(frozen=True)
 class CheckpointFile:
-    """`tag` says which training it is: the file of another one is not gone on with."""
+    """`tag` identifies the training: a file with another tag is ignored."""
 
     path: Path
     tag: str
 
     def read(self) -> dict[str, Tensor] | None:
-        """What was saved last, or None if there is nothing to trust."""
+        """The last saved state, or None if it is missing, damaged or from another training."""
         try:
             with safe_open(self.path, framework="pt") as file:
                 header = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError, ValueError):
             return None
-        return tensors if header.get("training") == self._name(tensors) else None
+        return tensors if header.get("training") == self._digest(tensors) else None
 
     def write(self, tensors: Mapping[str, Tensor]) -> None:
-        write_atomically(self.path, save(dict(tensors), {"training": self._name(tensors)}))
+        write_atomically(self.path, save(dict(tensors), {"training": self._digest(tensors)}))
 
-    def _name(self, tensors: Mapping[str, Tensor]) -> str:
+    def _digest(self, tensors: Mapping[str, Tensor]) -> str:
         digest = hashlib.sha256(self.tag.encode())
         for name in sorted(tensors):
             digest.update(name.encode())

@@ -1,7 +1,7 @@
-"""Training a GAIN: a generator paints holes, a discriminator tries to find them, both learn in every step.
+"""Training GAIN: a generator imputes removed pixels, a discriminator detects them; both learn in every step.
 
-Their losses touch different weights, so their sum goes through the one optimizer loop. Masks, noise and hints are
-fresh in every epoch and keyed: a training that was stopped goes on from its checkpoint with the same curve.
+Their losses act on different weights, so their sum goes through the shared training loop. Masks, noise and hints are
+drawn anew in every epoch, by key: training that was interrupted resumes from its checkpoint with the same curve.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from roadworthy.core.errors import ModelError, RangeError, TrainingError
+from roadworthy.core.errors import ModelError, TrainingError
 from roadworthy.core.files import write_atomically
 from roadworthy.core.masks import of_either_kind
 from roadworthy.core.random import Key
@@ -29,7 +29,8 @@ from roadworthy.datasets.subsets import spans
 from roadworthy.imputers import Gain
 from roadworthy.imputers.gain_networks import Discriminator, Generator, plain, spectrally_normalized
 from roadworthy.training.checkpoints import CheckpointFile
-from roadworthy.training.loop import Checkpoint, Recipe, chosen, fit
+from roadworthy.training.loop import Checkpoint, best_epoch, fit
+from roadworthy.training.recipe import Recipe, check_positive_integer, check_range
 from roadworthy.training.trainer import Readable, readable, split
 
 
@@ -38,12 +39,12 @@ from roadworthy.training.trainer import Readable, readable, split
 class GainRecipe:
     """How to train a GAIN; the defaults are the paper's for CIFAR-10, on one GPU.
 
-    `alpha` weighs the reconstruction of kept pixels against fooling the discriminator, which is told of a share `hint`
-    of the pixels whether they were removed. Each image loses a random share of its pixels, up to `largest`, scattered
-    or in blobs. `schedule` "cosine" lets `lr` fall to 0 over the epochs, so that a short training comes to rest; the
-    paper's is "constant". `width` is that of the first layer, `blocks` the number of residual blocks, `noise` the
-    deviation of what the generator sees in the holes. A share `validation` of the images is held out: the weights of
-    the epoch with the lowest imputation MSE on them are taken.
+    `alpha` weighs the reconstruction of kept pixels against fooling the discriminator. `hint` is the fraction of pixels
+    whose true mask value the discriminator sees. Each image loses a random fraction of its pixels, up to `largest`,
+    scattered or in blobs. `schedule` "cosine" anneals `lr` to 0, so that a short training converges; the paper uses
+    "constant". `width` is the width of the first layer, `blocks` the number of residual blocks, `noise` the standard
+    deviation of the generator's input at removed pixels. A fraction `validation` of the images is held out: the weights
+    of the epoch with the lowest imputation MSE on them are kept.
     """
 
     epochs: int = 100
@@ -60,18 +61,17 @@ class GainRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _ = self.optimization  # complains of its own fields
-        _check("alpha", self.alpha, 0 < self.alpha < math.inf, "the weight of reconstruction is above 0 and finite")
-        _check("hint", self.hint, 0 <= self.hint < 1, "a share of pixels in [0, 1); with 1 nothing is left to find")
-        _check("largest", self.largest, 0 < self.largest <= 1, "the largest share to remove lies in (0, 1]")
-        _check("noise", self.noise, 0 <= self.noise < math.inf, "a standard deviation is at least 0")
-        for name in ("width", "blocks"):
-            value = getattr(self, name)
-            _check(name, value, value >= 1 and value % 1 == 0, "give a whole number of at least 1")
+        _ = self.optimization  # checks its own fields
+        check_range("alpha", self.alpha, 0 < self.alpha < math.inf, "the weight of reconstruction must be above 0")
+        check_range("hint", self.hint, 0 <= self.hint < 1, "must be a fraction of pixels in [0, 1)")
+        check_range("largest", self.largest, 0 < self.largest <= 1, "the largest fraction to remove must be in (0, 1]")
+        check_range("noise", self.noise, 0 <= self.noise < math.inf, "a standard deviation must be 0 or more")
+        check_positive_integer("width", self.width)
+        check_positive_integer("blocks", self.blocks)
 
     @property
     def optimization(self) -> Recipe:
-        """Adam with β₁ = 0.5, as is usual where two networks play against each other."""
+        """Adam with β₁ = 0.5, as is usual for adversarial training."""
         return Recipe(
             epochs=self.epochs, batch_size=self.batch_size, lr=self.lr, schedule=self.schedule, momentum=0.5,
             validation=self.validation,
@@ -79,33 +79,35 @@ class GainRecipe:
 
 
 class GainRecord(NamedTuple):
-    """How the networks stood after an epoch, on the held-out images."""
+    """Losses on the held-out images after an epoch."""
 
     epoch: int
     discriminator: float
-    """cross-entropy of what it says of each pixel; ln 2 is guessing at one half"""
+    """cross-entropy per pixel; ln 2 for constant ½"""
     adversarial: float
-    """how sure it is of the painted pixels: the generator's loss"""
+    """the generator's loss: −log of the probability "kept" that the discriminator gives to imputed pixels"""
     reconstruction: float
-    """mean squared error of the painting in **kept** pixels: what the generator is trained on, never used as a fill"""
+    """MSE of the generated image in **kept** pixels: what the generator is trained on; these pixels are never used"""
     imputation: float
-    """mean squared error in **removed** pixels: what counts, and what no loss sees"""
+    """MSE in **removed** pixels: the quality of the imputer, part of no loss"""
 
 
-class Trained(NamedTuple):
+class TrainedGain(NamedTuple):
+    """A GAIN with the record of its training."""
+
     gain: Gain
     records: tuple[GainRecord, ...]
     epoch: int
-    """whose weights were taken"""
+    """the epoch whose weights were kept"""
 
     def tensors(self) -> dict[str, Tensor]:
-        """The imputer's, and its training: a row per epoch, in the columns of GainRecord."""
+        """The imputer's tensors and the training curve: one row per epoch, with the columns of GainRecord."""
         curve = torch.tensor(self.records, dtype=torch.float64)
         return {**self.gain.tensors(), "curve": curve, "epoch": torch.tensor([self.epoch])}
 
 
-def save_gain(trained: Trained, recipe: GainRecipe, path: Path) -> None:
-    """A file for `Gain.load`, with the recipe in its header."""
+def save_gain(trained: TrainedGain, recipe: GainRecipe, path: Path) -> None:
+    """Write a file for `Gain.load`, with the recipe in its header."""
     header = {"recipe": asdict(recipe), "epoch": trained.epoch, "curve": GainRecord._fields}
     write_atomically(path, save(trained.tensors(), {"gain": json.dumps(header, sort_keys=True)}))
 
@@ -117,26 +119,26 @@ def train_gain(
     checkpoint: Path | None = None,
     device: torch.device | str = "cpu",
     on_epoch: Callable[[GainRecord], object] = lambda record: None,
-) -> Trained:
-    """Train on `data`, the imputer's own split; with `checkpoint` an interrupted training goes on after its last epoch.
+) -> TrainedGain:
+    """Train on `data`, a split that is not evaluated; with `checkpoint`, resume after the last completed epoch.
 
-    On GPUs the networks compute in bfloat16. A training that becomes non-finite is an error; its last good checkpoint
-    is kept.
+    On a GPU the networks compute in bfloat16. Non-finite losses raise a TrainingError; the last good checkpoint is
+    kept.
     """
     images, key = readable(data), Key(recipe.seed).fold("gain")
-    learned, held = split(len(images), recipe.optimization, key)
-    mean = _mean_image(images, learned)
+    train_rows, held_out = split(len(images), recipe.optimization, key)
+    mean = _mean_image(images, train_rows)
     with key.fold("init").torch_rng():
         networks = Adversaries(mean, recipe).to(device)
     file = CheckpointFile(checkpoint, _tag(recipe, mean)) if checkpoint else None
     start = _start(file, recipe)
     records = [GainRecord(int(row[0]), *row[1:]) for row in start["gain"].tolist()] if start else []
-    play = _Play(images, recipe, key)
+    sampler = _Sampler(images, recipe, key)
 
     def measure() -> float:
-        record = GainRecord(len(records), *_held_out(networks, play.steps(held, key.fold("held out"))))
+        record = GainRecord(len(records), *_held_out(networks, sampler.steps(held_out, key.fold("held out"))))
         if not all(map(math.isfinite, record)):
-            raise ModelError(f"after epoch {record.epoch} the held-out losses are not finite: {record}")
+            raise ModelError(f"the held-out losses after epoch {record.epoch} are not finite: {record}")
         records.append(record)
         on_epoch(record)
         return -record.imputation
@@ -147,16 +149,15 @@ def train_gain(
 
     try:
         epochs = fit(
-            networks, play.epoch(learned), recipe.optimization, key=key, start=start, measure=measure,
+            networks, sampler.epoch(train_rows), recipe.optimization, key=key, start=start, measure=measure,
             loss=lambda outputs, targets: losses(outputs, targets).total(recipe.alpha), on_checkpoint=write,
         )  # fmt: skip
     except ModelError as error:
         kept = f"; the last good epoch is kept in {checkpoint}" if records and checkpoint else ""
         raise TrainingError(
-            f"the training of the GAIN (alpha {recipe.alpha:g}, hint {recipe.hint:g}, lr {recipe.lr:g}) failed: "
-            f"{error}{kept}"
+            f"training GAIN with alpha {recipe.alpha:g}, hint {recipe.hint:g}, lr {recipe.lr:g} failed: {error}{kept}"
         ) from error
-    return Trained(Gain(plain(networks.generator).cpu()), tuple(records), chosen(epochs))
+    return TrainedGain(Gain(plain(networks.generator).cpu()), tuple(records), best_epoch(epochs))
 
 
 # ── one step ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,16 +168,16 @@ class Losses(NamedTuple):
     adversarial: Tensor
     reconstruction: Tensor
     imputation: Tensor
-    """no loss: it is only looked at"""
+    """monitored only; not part of the total"""
 
     def total(self, alpha: float) -> Tensor:
-        """The generator's weights feel the second and third term, the discriminator's the first."""
+        """The first term trains the discriminator alone, the other two the generator alone."""
         return self.discriminator + self.adversarial + alpha * self.reconstruction
 
 
 @final
 class Adversaries(nn.Module):
-    """Both networks as one, so that one optimizer serves them: inputs packed by `packed`, outputs read by `losses`."""
+    """Both networks as one module for one optimizer. Inputs come from `packed`, outputs go to `losses`."""
 
     def __init__(self, mean: Tensor, recipe: GainRecipe):
         super().__init__()
@@ -184,49 +185,49 @@ class Adversaries(nn.Module):
         self.discriminator = spectrally_normalized(Discriminator(len(mean), recipe.width, recipe.blocks))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Channels: the painting; what the discriminator says of it, to learn finding; the same, to learn fooling."""
+        """Channels: the generated image, the discriminator's logits for its own loss, and those for the generator's."""
         channels = len(self.generator.mean)
         images, field, removed, hint = torch.split(inputs, [channels, channels, 1, 1], dim=1)
         with torch.autocast("cuda", torch.bfloat16, enabled=inputs.is_cuda):
-            painted = self.generator(images, removed.bool(), field)
-            filled = torch.where(removed.bool(), painted, images) - self.generator.mean
-            finding = self.discriminator(filled.detach(), hint)
+            generated = self.generator(images, removed.bool(), field)
+            imputed = torch.where(removed.bool(), generated, images) - self.generator.mean
+            detecting = self.discriminator(imputed.detach(), hint)
             with _frozen(self.discriminator):
-                fooling = self.discriminator(filled, hint)
-        return torch.cat([painted, finding, fooling], dim=1).float()
+                fooling = self.discriminator(imputed, hint)
+        return torch.cat([generated, detecting, fooling], dim=1).float()
 
 
 def packed(batch: Batch, recipe: GainRecipe, key: Key) -> tuple[Tensor, Tensor]:
-    """Inputs for `Adversaries` and targets for `losses`: images with masks, noise and hints drawn for them."""
+    """Inputs for `Adversaries` and targets for `losses`; masks, noise and hints are drawn by key."""
     ids, images = batch.ids, batch.images
     height, width = images.shape[-2:]
     removed = of_either_kind(ids, (height, width), recipe.largest, key.fold("masks"))[:, None].float()
-    told = key.fold("hint").uniform(ids, (1, height, width)) < recipe.hint
+    hinted = key.fold("hint").uniform(ids, (1, height, width)) < recipe.hint
     field = key.fold("noise").normal(ids, tuple(images.shape[1:]))
-    hint = torch.where(told, removed, 0.5)
+    hint = torch.where(hinted, removed, 0.5)
     return torch.cat([images, field, removed, hint], dim=1), torch.cat([images, removed], dim=1)
 
 
 def losses(outputs: Tensor, targets: Tensor) -> Losses:
-    """Of what `Adversaries` says, given the true images and what was removed of them."""
+    """From the outputs of `Adversaries`, the true images and their masks."""
     images, removed = targets[:, :-1], targets[:, -1:]
-    painted, finding, fooling = outputs[:, :-2], outputs[:, -2:-1], outputs[:, -1:]
-    squares = (painted - images).square().mean(dim=1, keepdim=True)
+    generated, detecting, fooling = outputs[:, :-2], outputs[:, -2:-1], outputs[:, -1:]
+    squares = (generated - images).square().mean(dim=1, keepdim=True)
     return Losses(
-        binary_cross_entropy_with_logits(finding, removed),
-        _mean(softplus(fooling), removed),  # −log of the probability that it gives to "was kept"
+        binary_cross_entropy_with_logits(detecting, removed),
+        _mean(softplus(fooling), removed),  # −log of the probability of "kept"
         _mean(squares, 1 - removed),
         _mean(squares.detach(), removed),
     )
 
 
-def _mean(values: Tensor, where: Tensor) -> Tensor:
-    return (values * where).sum() / where.sum().clamp(min=1)
+def _mean(values: Tensor, mask: Tensor) -> Tensor:
+    return (values * mask).sum() / mask.sum().clamp(min=1)
 
 
 @contextmanager
 def _frozen(network: nn.Module) -> Iterator[None]:
-    """What is computed inside passes gradients through the network, and none to its weights."""
+    """Gradients flow through the network, but not to its weights."""
     network.requires_grad_(False)
     try:
         yield
@@ -238,8 +239,8 @@ def _frozen(network: nn.Module) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Play:
-    """The steps of an epoch, from rows of the data."""
+class _Sampler:
+    """Inputs and targets for rows of the data, batch by batch."""
 
     data: Readable
     recipe: GainRecipe
@@ -258,7 +259,7 @@ class _Play:
 
 
 def _held_out(networks: Adversaries, steps: Iterator[tuple[Tensor, Tensor]]) -> list[float]:
-    """Mean losses over the images, in eval mode: nothing is learned, no power iteration is done."""
+    """Mean losses over the images, in eval mode: neither weights nor power iterations are updated."""
     networks.eval()
     device = networks.generator.mean.device
     totals, images = torch.zeros(len(Losses._fields), dtype=torch.float64), 0
@@ -276,17 +277,12 @@ def _mean_image(data: Readable, rows: NDArray[np.int64]) -> Images:
 
 
 def _tag(recipe: GainRecipe, mean: Images) -> str:
-    """What makes an epoch what it is. Under a constant rate their number does not, so a longer training goes on where a
-    shorter one ended."""
-    same = replace(recipe, epochs=1) if recipe.schedule == "constant" else recipe
-    return f"{same} {hashlib.sha256(mean.numpy().tobytes()).hexdigest()}"
+    """Everything that determines an epoch. With a constant rate the number of epochs does not, so a longer training
+    may resume a shorter one."""
+    settings = replace(recipe, epochs=1) if recipe.schedule == "constant" else recipe
+    return f"{settings} {hashlib.sha256(mean.numpy().tobytes()).hexdigest()}"
 
 
 def _start(file: CheckpointFile | None, recipe: GainRecipe) -> Checkpoint | None:
     start = file.read() if file else None
     return start if start and len(start["gain"]) <= recipe.epochs else None
-
-
-def _check(name: str, value: object, fits: bool, cure: str) -> None:
-    if not fits:
-        raise RangeError(f"{name}={value}: {cure}")

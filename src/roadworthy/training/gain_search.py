@@ -1,4 +1,4 @@
-"""Which alpha, which hint rate? A GAIN for each pair, evaluated by its imputation MSE on held-out images (paper, GAIN)."""
+"""Grid search for GAIN over alpha and hint rate, by imputation MSE on held-out images."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -18,20 +18,20 @@ HINTS = (0.01, 0.1, 0.3, 0.9)
 
 
 class Cell(NamedTuple):
-    """One pair, at the epoch that was best; NaN where the training failed."""
+    """One pair of the grid at its best epoch; NaN where training failed."""
 
     alpha: float
     hint: float
     imputation: float
     """MSE of removed pixels"""
     reconstruction: float
-    """error of kept pixels"""
+    """MSE of kept pixels"""
     epoch: int
     failure: str = ""
 
 
 def grid(recipe: GainRecipe, alphas: Sequence[float], hints: Sequence[float]) -> list[GainRecipe]:
-    """All recipes of a search, checked before the first is trained."""
+    """All recipes of a search, validated before the first is trained."""
     if not alphas or not hints:
         raise RangeError("the grid is empty: give at least one alpha and one hint rate")
     return [replace(recipe, alpha=alpha, hint=hint) for alpha, hint in product(alphas, hints)]
@@ -44,7 +44,7 @@ def search(
     device: torch.device | str = "cpu",
     on_epoch: Callable[[GainRecord], object] = lambda record: None,
 ) -> Iterator[Cell]:
-    """A cell per recipe. All share split, masks and initial weights; what was trained before is taken from its file."""
+    """One cell per recipe. All share split, masks and initial weights; finished ones are read from `checkpoints`."""
     for recipe in recipes:
         checkpoint = checkpoints / f"alpha-{recipe.alpha:g}-hint-{recipe.hint:g}.checkpoint"
         try:

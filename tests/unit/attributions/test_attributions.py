@@ -1,4 +1,4 @@
-"""Attributions against Captum and against models whose gradients are known by heart."""
+"""Attributions against Captum and against models with known gradients."""
 
 import captum.attr
 import numpy as np
@@ -10,6 +10,7 @@ from torch import nn
 
 import roadworthy as rw
 import worlds
+from roadworthy.attributions.controls import blurred
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.evaluation.sweep import explain
@@ -33,7 +34,7 @@ def batch():
 
 
 def close(ours, theirs):
-    """Float32 sums in another order: 1e-4 of the map's scale."""
+    """Equal up to float32 rounding: 1e-4 of the map's scale."""
     return (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
 
 
@@ -56,28 +57,28 @@ def test_gradient_methods_equal_captums(model, batch):
         assert close(maps, theirs[name].detach().sum(dim=1)), name
 
 
-def test_channels_are_reduced_by_the_named_rule(model, batch):
+def test_channels_are_reduced_as_named(model, batch):
     inputs = model.normalize(batch.images).requires_grad_()
     raw = captum.attr.Saliency(model.network).attribute(inputs, target=batch.labels, abs=False)
-    rules = {"sum": raw.sum(dim=1), "abs_sum": raw.abs().sum(dim=1), "max_abs": raw.abs().amax(dim=1)}
-    for rule, expected in rules.items():
-        assert close(rw.attributions.Gradient(reduce=rule)(model, batch, KEY), expected)
+    reductions = {"sum": raw.sum(dim=1), "abs_sum": raw.abs().sum(dim=1), "max_abs": raw.abs().amax(dim=1)}
+    for reduction, expected in reductions.items():
+        assert close(rw.attributions.Gradient(channel_reduction=reduction)(model, batch, KEY), expected)
 
 
 def test_ig_starts_from_zero_in_normalized_space_and_is_complete(model, batch):
     maps = rw.attributions.IntegratedGradients(steps=200)(model, batch, KEY)
     inputs = model.normalize(batch.images)
-    chosen = batch.labels[:, None]
-    change = (model.network(inputs) - model.network(torch.zeros_like(inputs))).gather(1, chosen)[:, 0]
-    # Completeness: a map sums to the change of the logit; 200 steps leave a small integration error.
+    targets = batch.labels[:, None]
+    change = (model.network(inputs) - model.network(torch.zeros_like(inputs))).gather(1, targets)[:, 0]
+    # Completeness: a map sums to the change of the logit, up to the integration error of 200 steps.
     assert torch.allclose(maps.sum(dim=(1, 2)), change, atol=2e-2)
 
 
-def test_the_three_ensembles_equal_noise_tunnels_formulas_on_the_same_samples(model, batch):
+def test_the_three_ensembles_equal_the_formulas_of_noise_tunnel_on_the_same_samples(model, batch):
     base, samples, sigma = rw.attributions.Gradient(), 6, 0.3
     inputs = model.normalize(batch.images)
     noisy = [inputs + sigma * KEY.fold("sample", s).normal(batch.ids, tuple(inputs.shape[1:])) for s in range(samples)]
-    maps = torch.stack([base.maps(model.network, one, batch.labels) for one in noisy]).double()
+    maps = torch.stack([base.maps(model.network, sample, batch.labels) for sample in noisy]).double()
     expected = {
         "SG": maps.mean(dim=0), "SQ": (maps**2).mean(dim=0), "Var": (maps**2).mean(dim=0) - maps.mean(dim=0) ** 2,
     }  # fmt: skip
@@ -107,15 +108,14 @@ def test_the_papers_eight_methods_share_their_samples(batch):
     assert counting.passes == 25
 
 
-def test_the_papers_own_settings_cost_901_passes(batch):
+def test_the_settings_of_the_paper_cost_901_passes(batch):
     counting = Counting(small_cnn(classes=4, channels=3, width=1))
-    one = Batch(batch.ids[:1], batch.images[:1], batch.labels[:1])
-    explain(rw.attributions.paper_methods(), as_model(counting).eval(), one, KEY)
+    explain(rw.attributions.paper_methods(), as_model(counting).eval(), batch[:1], KEY)
     assert counting.passes == 901
 
 
-class InPlace(nn.Module):
-    """One ReLU module, in place, shared by two layers."""
+class SharedActivation(nn.Module):
+    """Two layers that share one activation."""
 
     def __init__(self, activation):
         super().__init__()
@@ -147,60 +147,60 @@ def guided_by_hand(network, inputs, labels):
     ids=["module", "in-place", "functional", "relu_"],
 )  # fmt: skip
 def test_guided_backprop_guides_in_place_shared_and_functional_relus(activation, batch):
-    network = InPlace(activation).eval()
+    network = SharedActivation(activation).eval()
     ours = rw.attributions.GuidedBackprop().maps(network, batch.images, batch.labels)
     assert close(ours, guided_by_hand(network, batch.images, batch.labels).detach())
 
 
-def test_guided_backprop_refuses_a_model_without_relus(batch):
+def test_guided_backprop_of_a_model_without_relus_is_an_error(batch):
     with pytest.raises(rw.errors.ModelError, match="only Gelu"):
-        rw.attributions.GuidedBackprop()(as_model(InPlace(F.gelu)), batch, KEY)
+        rw.attributions.GuidedBackprop()(as_model(SharedActivation(F.gelu)), batch, KEY)
 
 
-def test_guided_backprop_says_where_it_is_only_the_gradient(batch):
+def test_guided_backprop_warns_about_other_activations(batch):
     mixed = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.SiLU(), nn.Flatten(), nn.LazyLinear(4))
     mixed(batch.images)
     with pytest.warns(rw.errors.NotGuidedWarning, match="Silu"):
         rw.attributions.GuidedBackprop()(as_model(mixed), batch, KEY)
 
 
-def test_a_model_that_detaches_its_input_is_named(batch):
+def test_a_model_that_detaches_its_input_is_an_error(batch):
     with pytest.raises(rw.errors.ModelError, match="detaches"):
         rw.attributions.Gradient()(as_model(lambda images: worlds.Quadrants()(images).detach()), batch, KEY)
 
 
-def test_any_captum_method_fits(model, batch):
+def test_captum_methods_can_be_used(model, batch):
     saliency = rw.attributions.Captum(captum.attr.Saliency, abs=False)
     assert close(saliency(model, batch, KEY), rw.attributions.Gradient()(model, batch, KEY))
     shap = rw.attributions.Captum(captum.attr.GradientShap, baselines=torch.zeros(1, 3, 16, 16), n_samples=3)
     assert torch.equal(shap(model, batch, KEY), shap(model, batch, KEY))
 
 
-def test_a_cam_is_enlarged_openly(model, batch):
+def test_a_cam_is_upsampled_with_a_warning(model, batch):
     layer = [module for module in model.network.modules() if isinstance(module, nn.Conv2d)][-1]
     cam = rw.attributions.Captum(captum.attr.LayerGradCam, init={"layer": layer})
-    with pytest.warns(rw.errors.UpsampledMapsWarning, match="cam: maps of .* were enlarged to 16×16"):
+    with pytest.warns(rw.errors.UpsampledMapsWarning, match="cam: maps of .* were upsampled to 16×16"):
         maps = explain({"cam": cam}, model, batch, KEY)["cam"]
     assert maps.shape == (5, 16, 16)
 
 
-def test_edges_are_sobels_and_stay_within_their_image():
+def test_edges_are_sobel_magnitudes_within_each_image():
     step = torch.zeros(2, 1, 5, 6)
-    step[1, :, :, 3:] = 1  # image 0 is flat: nothing of image 1 may leak into it
+    step[1, :, :, 3:] = 1  # image 0 is flat: image 1 must not leak into it
     maps = rw.attributions.Edges()(None, Batch(torch.arange(2), step, torch.zeros(2)), KEY)
     assert (maps[0] == 0).all()
     # Sobel on a vertical step of height 1: (1 + 2 + 1)·1 on both sides of the edge.
     assert maps[1, 2].tolist() == [0, 0, 4, 4, 0, 0]
 
 
-def test_centre_peaks_in_the_middle(batch):
+def test_center_peaks_in_the_middle(batch):
     maps = rw.attributions.Center()(None, batch, KEY)[0]
     assert maps.argmax().item() in (7 * 16 + 7, 7 * 16 + 8, 8 * 16 + 7, 8 * 16 + 8)
     assert torch.allclose(maps, maps.flip(0))
     assert torch.allclose(maps, maps.T)
 
 
-def test_copies_of_a_method_are_derived_from_one_computation(batch):
+def test_derived_methods_share_one_computation(batch):
     counting = Counting(worlds.Quadrants())
     ig = rw.attributions.InputXGradient()
     methods = {"ig": ig, "soft": rw.attributions.Blurred(ig, 1.5), "turned": rw.attributions.Inverted(ig)}
@@ -208,12 +208,21 @@ def test_copies_of_a_method_are_derived_from_one_computation(batch):
     assert counting.passes == 1
     assert torch.equal(maps["turned"], -maps["ig"])
     assert maps["soft"].std() < maps["ig"].std()
-    # A blur moves weight around and loses none, but at the border.
+    # A blur conserves the sum, except at the border.
     assert torch.allclose(maps["soft"].mean(), maps["ig"].mean(), rtol=0.1)
 
 
+def test_blurring_stays_within_each_channel_of_each_image():
+    maps = torch.zeros(2, 3, 9, 9)
+    maps[1, 1, 4, 4] = 1
+    soft = blurred(maps, sigma=1.0)
+    assert torch.allclose(soft.sum(dim=(2, 3)), torch.tensor([[0.0, 0, 0], [0, 1, 0]]), atol=1e-3)
+    assert torch.equal(soft[1, 1], blurred(maps[:, 1], sigma=1.0)[1])
+    assert soft.max() < 0.2  # 1/(2π) at the peak of a Gaussian with σ = 1
+
+
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
-def test_ready_maps_are_read_from_files(tmp_path, suffix):
+def test_precomputed_maps_are_read_from_files(tmp_path, suffix):
     maps = Key(0).uniform(range(6), (4, 4))
     path = tmp_path / f"maps{suffix}"
     if suffix == ".npy":
@@ -223,14 +232,14 @@ def test_ready_maps_are_read_from_files(tmp_path, suffix):
     else:
         save_file({"maps": maps}, path)
     loaded = rw.attributions.PrecomputedMaps.load(path, ids=torch.arange(6) * 10)
-    wanted = Batch(torch.tensor([50, 0]), torch.zeros(2, 1, 4, 4), torch.zeros(2, dtype=torch.int64))
-    assert torch.equal(loaded(None, wanted, KEY), maps[[5, 0]])
+    batch = Batch(torch.tensor([50, 0]), torch.zeros(2, 1, 4, 4), torch.zeros(2, dtype=torch.int64))
+    assert torch.equal(loaded(None, batch, KEY), maps[[5, 0]])
 
 
-def test_pickles_and_broken_files_are_refused(tmp_path):
+def test_pickles_and_damaged_files_are_errors(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([{"evil": 1}], dtype=object), allow_pickle=True)
-    (tmp_path / "broken.safetensors").write_bytes(b"\xff" * 40)
+    (tmp_path / "damaged.safetensors").write_bytes(b"\xff" * 40)
     (tmp_path / "maps.pt").write_bytes(b"")
-    for name in ("objects.npy", "broken.safetensors", "maps.pt", "missing.npy"):
+    for name in ("objects.npy", "damaged.safetensors", "maps.pt", "missing.npy"):
         with pytest.raises(rw.errors.DataError, match=name):
             rw.attributions.PrecomputedMaps.load(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Random masks of two kinds: exact, keyed by image, and as different as scatter and blobs."""
+"""Random masks: exact counts, randomness keyed by image, scattered pixels and blobs."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ IDS = torch.arange(50, 70)
 
 @pytest.mark.parametrize("kind", MASKS)
 @pytest.mark.parametrize("shape", [(16, 16), (5, 9), (1, 7), (1, 1)], ids=str)
-def test_ranks_are_a_permutation_that_depends_on_key_and_id_alone(kind, shape):
+def test_ranks_are_a_permutation_that_depends_only_on_key_and_id(kind, shape):
     ranks = MASKS[kind](IDS, shape, Key(1))
     assert torch.equal(ranks.flatten(1).sort(dim=1).values, torch.arange(shape[0] * shape[1]).expand(20, -1))
     assert torch.equal(MASKS[kind](IDS[7:8], shape, Key(1))[0], ranks[7])
@@ -21,33 +21,33 @@ def test_ranks_are_a_permutation_that_depends_on_key_and_id_alone(kind, shape):
 
 
 def borders(removed):
-    """Pairs of side-by-side pixels of which one is gone."""
+    """The number of adjacent pairs of which exactly one pixel is removed."""
     return int((removed[:, 1:] != removed[:, :-1]).sum() + (removed[:, :, 1:] != removed[:, :, :-1]).sum())
 
 
-def test_blobs_hang_together_and_scatter_does_not():
+def test_blobs_are_contiguous_and_scattered_pixels_are_not():
     shape = (32, 32)
     scatter, blob = (removed_at(kind(IDS, shape, Key(0)), 0.5) for kind in (scattered, blobs))
-    # Of 2 · 31 · 32 pairs, scatter cuts those with one end gone: 2 · ½ · ½ of them, on 20 images.
+    # Of 2 · 31 · 32 pairs per image, scatter splits a fraction 2 · ½ · ½; 20 images.
     assert borders(scatter) == pytest.approx(20 * 2 * 31 * 32 / 2, rel=0.03)
     assert borders(blob) < borders(scatter) / 3
 
 
-def test_each_image_loses_a_random_share_of_either_kind():
+def test_masks_of_either_kind_remove_a_random_fraction():
     ids, shape = torch.arange(400), (16, 16)
     removed = of_either_kind(ids, shape, 0.8, Key(0))
-    shares = removed.float().mean(dim=(1, 2))
-    assert shares.max() <= 205 / 256  # floor(.8 · 256 + ½) pixels
-    # Uniform in (0, .8): mean .4, and the mean of 400 has deviation .8/√12/20 = .012.
-    assert float(shares.mean()) == pytest.approx(0.4, abs=0.05)
-    half = [removed[row : row + 1] for row in range(400) if 0.3 < shares[row] < 0.7]
-    cut = torch.tensor([borders(one) for one in half])
-    # Scatter at those shares cuts at least 2 · .3 · .7 · 480 = 201 pairs on average, blobs some dozens.
-    assert 0.35 < float((cut > 150).float().mean()) < 0.65
+    fractions = removed.float().mean(dim=(1, 2))
+    assert fractions.max() <= 205 / 256  # floor(.8 · 256 + ½) pixels
+    # Uniform in (0, .8): mean .4; the mean of 400 has standard deviation .8/√12/20 = .012.
+    assert float(fractions.mean()) == pytest.approx(0.4, abs=0.05)
+    half = [removed[row : row + 1] for row in range(400) if 0.3 < fractions[row] < 0.7]
+    split_pairs = torch.tensor([borders(mask) for mask in half])
+    # At these fractions scatter splits at least 2 · .3 · .7 · 480 = 201 pairs on average, blobs a few dozen.
+    assert 0.35 < float((split_pairs > 150).float().mean()) < 0.65
     assert torch.equal(of_either_kind(ids[3:9], shape, 0.8, Key(0)), removed[3:9])
 
 
 @pytest.mark.parametrize("kind", MASKS)
-def test_a_random_removal_has_exactly_the_asked_share(kind):
+def test_random_removal_removes_exactly_the_given_fraction(kind):
     batch = Batch(IDS, torch.zeros(20, 1, 16, 16), torch.zeros(20).long())
     assert random_removal(batch, kind, 0.3, Key(0)).flatten(1).sum(dim=1).tolist() == [77] * 20  # floor(.3 · 256 + ½)

@@ -1,4 +1,4 @@
-"""Progress shows itself where somebody looks, after two seconds, and nowhere else."""
+"""The progress bar is shown in interactive sessions, after two seconds, and nowhere else."""
 
 import io
 import time
@@ -18,11 +18,11 @@ def shown(monkeypatch, stream, patience, show=True):
     with progress.progress_bar("comparing", 4, show) as advance:
         for _ in range(4):
             advance(1)
-            time.sleep(0.02)  # the bar starts from a timer's thread
+            time.sleep(0.02)  # the bar is started by a timer thread
     return stream.getvalue()
 
 
-def test_a_terminal_sees_a_bar_once_patience_is_over(monkeypatch):
+def test_a_terminal_shows_a_bar_after_the_delay(monkeypatch):
     assert "comparing" in shown(monkeypatch, Terminal(), patience=0)
 
 
@@ -30,6 +30,6 @@ def test_quick_work_shows_nothing(monkeypatch):
     assert shown(monkeypatch, Terminal(), patience=60).strip() == ""
 
 
-def test_a_file_or_a_refusal_sees_nothing(monkeypatch):
+def test_nothing_is_shown_in_a_file_or_if_disabled(monkeypatch):
     assert shown(monkeypatch, io.StringIO(), patience=0) == ""
     assert shown(monkeypatch, Terminal(), patience=0, show=False) == ""

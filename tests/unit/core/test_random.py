@@ -4,7 +4,7 @@ import torch
 from roadworthy.core.random import Key
 
 
-def test_a_stream_belongs_to_its_sample_whatever_the_batch():
+def test_a_stream_depends_on_its_sample_not_on_the_batch():
     key = Key(7).fold("noise")
     whole = key.normal([4, 5, 6], (3, 2))
     assert torch.equal(key.normal([6], (3, 2))[0], whole[2])
@@ -21,15 +21,15 @@ def test_seeds_words_and_samples_give_different_numbers():
     assert np.abs(correlations).max() < 0.7
 
 
-def test_words_are_folded_one_by_one_not_glued():
+def test_words_are_folded_separately_not_concatenated():
     assert not torch.equal(Key(0).fold("ab").normal([0], (4,)), Key(0).fold("a", "b").normal([0], (4,)))
 
 
-def test_negative_and_huge_ids_are_samples_too():
+def test_negative_and_huge_ids_are_valid():
     assert torch.isfinite(Key(0).normal([-1, 2**62], (4,))).all()
 
 
-def test_draws_have_the_moments_they_claim():
+def test_draws_have_the_right_moments():
     normal, uniform = Key(3).normal(range(100), (1000,)), Key(3).uniform(range(100), (1000,))
     # 1e5 draws: the standard error of a mean is .0032 (normal) and .0009 (uniform); bounds at 5 of them
     assert abs(float(normal.mean())) < 0.016
@@ -39,13 +39,13 @@ def test_draws_have_the_moments_they_claim():
 
 
 def test_neighboring_ids_are_independent_along_the_whole_stream():
-    # A counter that starts one block further per id would overlap: id 1 would repeat id 0 shifted by a few numbers.
+    # If each id started one counter block later, streams would overlap: id 1 would repeat id 0 with a small shift.
     first, second = Key(0).normal([0, 1], (4096,)).numpy()
     overlaps = [np.array_equal(first[shift : shift + 8], second[:8]) for shift in range(4000)]
     assert not any(overlaps)
 
 
-def test_torch_rng_is_seeded_inside_and_put_back_after():
+def test_torch_rng_seeds_the_global_generators_and_restores_them():
     before, legacy = torch.get_rng_state(), np.random.get_state()[1].copy()
     with Key(5).torch_rng():
         first = (torch.rand(3), np.random.rand(3))

@@ -1,4 +1,4 @@
-"""Data enters the house checked, keeps its order and its ids, and leaves the caller's arrays alone."""
+"""Datasets check their input, keep order and ids, and do not modify the caller's arrays."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def ramp(n: int, c: int = 1, h: int = 2, w: int = 2) -> np.ndarray:
     return np.broadcast_to(np.arange(n, dtype=np.float32).reshape(n, 1, 1, 1) / n, (n, c, h, w)).copy()
 
 
-def whole(data: DatasetProtocol, size: int) -> Batch:
+def collected(data: DatasetProtocol, size: int) -> Batch:
     parts = list(data.batches(size))
     assert [len(batch) for batch in parts[:-1]] == [size] * (len(parts) - 1), "only the last batch may be short"
     assert 1 <= len(parts[-1]) <= size
@@ -54,7 +54,7 @@ def save(path: Path, color: tuple[int, ...] | int, size: tuple[int, int] = (4, 4
 def test_arrays_stream_the_given_images_labels_and_ids_in_order(wrap: Any, size: int) -> None:
     images, labels, ids = ramp(10), np.arange(10) % 3, np.arange(10) * 5 + 2
     data = Arrays(wrap(images), wrap(labels), wrap(ids), classes=("a", "b", "c"))
-    batch = whole(data, size)
+    batch = collected(data, size)
     assert len(data) == 10
     assert data.classes == ("a", "b", "c")
     assert batch.ids.tolist() == data.ids.tolist() == ids.tolist()
@@ -64,16 +64,16 @@ def test_arrays_stream_the_given_images_labels_and_ids_in_order(wrap: Any, size:
 
 
 def test_arrays_without_labels_are_unlabeled_and_without_ids_are_numbered() -> None:
-    batch = whole(Arrays(ramp(4)), 3)
+    batch = collected(Arrays(ramp(4)), 3)
     assert batch.labels.tolist() == [UNLABELED] * 4
     assert batch.labels.dtype == batch.ids.dtype == torch.int64
     assert batch.ids.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, ">f4"])
-def test_arrays_turn_other_floats_into_float32(dtype: Any) -> None:
+def test_arrays_convert_other_floats_to_float32(dtype: Any) -> None:
     # Quarters are exact in every one of these types.
-    batch = whole(Arrays(ramp(4).astype(dtype)), 4)
+    batch = collected(Arrays(ramp(4).astype(dtype)), 4)
     assert batch.images.dtype == torch.float32
     assert batch.images[:, 0, 0, 0].tolist() == [0, 0.25, 0.5, 0.75]
 
@@ -81,19 +81,19 @@ def test_arrays_turn_other_floats_into_float32(dtype: Any) -> None:
 def test_arrays_accept_read_only_reversed_and_gradient_carrying_images() -> None:
     images = ramp(4)
     images.flags.writeable = False
-    assert whole(Arrays(images[::-1]), 3).images[:, 0, 0, 0].tolist() == [0.75, 0.5, 0.25, 0]
-    assert not whole(Arrays(torch.from_numpy(ramp(4)).requires_grad_()), 4).images.requires_grad
+    assert collected(Arrays(images[::-1]), 3).images[:, 0, 0, 0].tolist() == [0.75, 0.5, 0.25, 0]
+    assert not collected(Arrays(torch.from_numpy(ramp(4)).requires_grad_()), 4).images.requires_grad
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, torch.from_numpy])
-def test_writing_into_a_batch_leaves_the_callers_arrays_and_the_next_pass_alone(wrap: Any) -> None:
+def test_writing_into_a_batch_affects_neither_the_callers_arrays_nor_the_next_pass(wrap: Any) -> None:
     images, labels, ids = ramp(4), np.arange(4), np.arange(4)
     data = Arrays(wrap(images), wrap(labels), wrap(ids))
     for batch in data.batches(4):
         batch.images.fill_(9)
         batch.labels.fill_(9)
         batch.ids.fill_(9)
-    again = whole(data, 4)
+    again = collected(data, 4)
     assert np.array_equal(images, ramp(4))
     assert labels.tolist() == ids.tolist() == [0, 1, 2, 3]
     assert np.array_equal(again.images.numpy(), images)
@@ -101,7 +101,7 @@ def test_writing_into_a_batch_leaves_the_callers_arrays_and_the_next_pass_alone(
 
 
 @pytest.mark.parametrize(
-    ("images", "error", "says"),
+    ("images", "error", "message"),
     [
         (np.zeros((2, 3, 8, 8), np.uint8), RangeError, r"images are uint8.*divide by 255 first"),
         (torch.zeros(2, 3, 8, 8, dtype=torch.int32), RangeError, r"images are int32.*divide by 255 first"),
@@ -112,17 +112,17 @@ def test_writing_into_a_batch_leaves_the_callers_arrays_and_the_next_pass_alone(
         ([[0.0]], InputError, r"images are a list"),
     ],
 )
-def test_arrays_refuse_what_is_no_stack_of_images(images: Any, error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
+def test_invalid_image_arrays_are_errors(images: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         Arrays(images)
 
 
-def test_many_channels_on_a_tiny_grid_are_no_channels_last_images() -> None:
+def test_many_channels_on_a_tiny_grid_are_not_mistaken_for_channels_last() -> None:
     assert len(Arrays(np.zeros((2, 16, 4, 4), np.float32))) == 2
 
 
 @pytest.mark.parametrize(
-    ("value", "says"),
+    ("value", "message"),
     [
         (-2.0, r"image 3 spans \[-2, 0\.6.*wrap the model, rw\.Normalized\(model, mean, std\)"),
         (255.0, r"image 3 spans \[0\.6.*, 255\].*divide by 255"),
@@ -131,14 +131,14 @@ def test_many_channels_on_a_tiny_grid_are_no_channels_last_images() -> None:
         (-np.inf, r"image 3 holds NaN or infinity"),
     ],
 )
-def test_a_pixel_outside_the_range_is_refused_with_the_image_and_the_cure(value: float, says: str) -> None:
+def test_a_pixel_out_of_range_is_an_error_with_image_and_advice(value: float, message: str) -> None:
     images = ramp(5)
     images[3, 0, 1, 1] = value  # image 3 is 0.6 elsewhere
-    with pytest.raises(RangeError, match=says):
+    with pytest.raises(RangeError, match=message):
         Arrays(images)
 
 
-def test_the_first_bad_image_is_named_by_its_place_in_the_whole_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_invalid_image_is_named_by_its_position_in_the_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roadworthy.datasets.arrays._CHUNK", 8)  # two images of four pixels at a time
     images = ramp(9)
     images[[5, 7]] = 2
@@ -147,7 +147,7 @@ def test_the_first_bad_image_is_named_by_its_place_in_the_whole_set(monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("labels", "error", "says"),
+    ("labels", "error", "message"),
     [
         ([0, 1], ShapeError, r"labels have shape \(2,\) for 3 images"),
         (np.eye(3, dtype=int), ShapeError, r"argmax"),
@@ -156,12 +156,12 @@ def test_the_first_bad_image_is_named_by_its_place_in_the_whole_set(monkeypatch:
         ([0, 1, 2], RangeError, r"label 2 of image 2: labels are class indices 0 to 1"),
     ],
 )
-def test_arrays_refuse_labels_that_name_no_class_of_an_image(labels: Any, error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
+def test_invalid_labels_are_errors(labels: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         Arrays(ramp(3), labels, classes=("a", "b"))
 
 
-def test_arrays_refuse_ids_that_repeat_or_do_not_fit() -> None:
+def test_repeated_ids_or_a_wrong_number_of_them_are_errors() -> None:
     with pytest.raises(InputError, match="id 4 is given 2 times"):
         Arrays(ramp(3), ids=[4, 5, 4])
     with pytest.raises(ShapeError, match="ids have shape"):
@@ -169,7 +169,7 @@ def test_arrays_refuse_ids_that_repeat_or_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("data", [Arrays(ramp(3)), TorchData(DataLoader(TensorDataset(torch.zeros(3, 1, 2, 2))))])
-def test_a_batch_size_of_zero_is_refused(data: DatasetProtocol) -> None:
+def test_a_batch_size_of_zero_is_an_error(data: DatasetProtocol) -> None:
     for source in (data, first(data, 2)):
         with pytest.raises(RangeError, match="batch size 0"):
             next(iter(source.batches(0)))
@@ -197,8 +197,8 @@ class Stream(IterableDataset[Any]):
 @pytest.mark.parametrize("size", SIZES)
 def test_torch_data_of_pairs_streams_them_with_positions_as_ids(size: int) -> None:
     images = torch.from_numpy(ramp(10))
-    labels = [3, np.int64(1), torch.tensor(2), *range(7)]  # every kind of integer counts
-    batch = whole(TorchData(Items(list(zip(images, labels, strict=True)))), size)
+    labels = [3, np.int64(1), torch.tensor(2), *range(7)]  # every kind of integer is accepted
+    batch = collected(TorchData(Items(list(zip(images, labels, strict=True)))), size)
     assert batch.ids.tolist() == list(range(10))
     assert batch.labels.tolist() == [3, 1, 2, 0, 1, 2, 3, 4, 5, 6]
     assert torch.equal(batch.images, images)
@@ -207,27 +207,27 @@ def test_torch_data_of_pairs_streams_them_with_positions_as_ids(size: int) -> No
 def test_torch_data_of_images_alone_is_unlabeled() -> None:
     images = torch.from_numpy(ramp(3))
     for data in (Items(list(images)), TensorDataset(images), DataLoader(TensorDataset(images)), DataLoader(images)):
-        batch = whole(TorchData(data), 2)
+        batch = collected(TorchData(data), 2)
         assert batch.labels.tolist() == [UNLABELED] * 3
         assert torch.equal(batch.images, images)
 
 
-def test_torch_data_scales_pil_pictures_and_keeps_grey_ones_gray() -> None:
-    color = whole(TorchData(Items([(Image.new("RGB", (3, 2), (255, 51, 0)), 1)])), 1)
+def test_torch_data_scales_pil_images_and_keeps_gray_ones_gray() -> None:
+    color = collected(TorchData(Items([(Image.new("RGB", (3, 2), (255, 51, 0)), 1)])), 1)
     assert color.images.shape == (1, 3, 2, 3)
     # 255/255, 51/255 and 0/255
     assert color.images[0, :, 0, 0].tolist() == pytest.approx([1, 0.2, 0], abs=1e-7)
-    assert whole(TorchData(Items([Image.new("L", (3, 2), 255)])), 1).images.shape == (1, 1, 2, 3)
+    assert collected(TorchData(Items([Image.new("L", (3, 2), 255)])), 1).images.shape == (1, 1, 2, 3)
 
 
-def test_torch_data_takes_the_class_names_of_the_dataset() -> None:
+def test_torch_data_has_the_class_names_of_the_torch_dataset() -> None:
     items = Items([(torch.zeros(1, 2, 2), 0)])
     items.classes = ["cat", "dog"]  # type: ignore[attr-defined]
     assert TorchData(items).classes == TorchData(DataLoader(items)).classes == ("cat", "dog")
 
 
 @pytest.mark.parametrize(
-    ("items", "error", "says"),
+    ("items", "error", "message"),
     [
         ([(torch.zeros(1, 2, 2), 0, 0)], InputError, "item 0 has 3 parts"),
         ([{"image": torch.zeros(1, 2, 2)}], InputError, "item 0 is a dict"),
@@ -239,51 +239,51 @@ def test_torch_data_takes_the_class_names_of_the_dataset() -> None:
         ([(torch.zeros(1, 2, 2, dtype=torch.uint8), 0)], RangeError, "divide by 255"),
     ],
 )
-def test_torch_items_get_the_same_checks_as_arrays(items: list[Any], error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
-        whole(TorchData(Items(items)), 2)
+def test_torch_items_get_the_same_checks_as_arrays(items: list[Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        collected(TorchData(Items(items)), 2)
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("own", [1, 4, 10])
-def test_a_loader_is_rechunked_to_the_asked_size(own: int, size: int) -> None:
+@pytest.mark.parametrize("loader_size", [1, 4, 10])
+def test_a_loader_is_rechunked_to_the_given_size(loader_size: int, size: int) -> None:
     images, labels = torch.from_numpy(ramp(10)), torch.arange(10)
-    data = TorchData(DataLoader(TensorDataset(images, labels), batch_size=own))
-    batch = whole(data, size)
+    data = TorchData(DataLoader(TensorDataset(images, labels), batch_size=loader_size))
+    batch = collected(data, size)
     assert len(data) == 10
     assert batch.ids.tolist() == data.ids.tolist() == batch.labels.tolist() == list(range(10))
     assert torch.equal(batch.images, images)
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_images_of_two_shapes_are_refused_at_every_batch_size(size: int) -> None:
+def test_images_of_two_shapes_are_an_error_at_every_batch_size(size: int) -> None:
     items = Items([torch.zeros(1, 2, 2), torch.zeros(1, 2, 3)])
     for data in (items, DataLoader(items, batch_size=1)):
         with pytest.raises(ShapeError, match=r"image 0 has shape \(1, 2, 2\), image 1 \(1, 2, 3\): resize"):
             list(TorchData(data).batches(size))
 
 
-def test_a_loader_that_drops_its_last_batch_is_as_long_as_its_stream() -> None:
+def test_the_length_of_a_loader_that_drops_its_last_batch_is_that_of_its_stream() -> None:
     data = TorchData(DataLoader(TensorDataset(torch.from_numpy(ramp(10))), batch_size=4, drop_last=True))
-    assert len(data) == len(whole(data, 100)) == 8  # 10 = 4 + 4 + 2 dropped
+    assert len(data) == len(collected(data, 100)) == 8  # 10 = 4 + 4 + 2 dropped
 
 
-def test_a_bad_image_in_a_loader_is_named_by_its_place_in_the_stream() -> None:
+def test_an_invalid_image_in_a_loader_is_named_by_its_position_in_the_stream() -> None:
     images = torch.from_numpy(ramp(6))
     images[4] = 2
     with pytest.raises(RangeError, match="image 4 "):
-        whole(TorchData(DataLoader(TensorDataset(images), batch_size=2)), 6)
+        collected(TorchData(DataLoader(TensorDataset(images), batch_size=2)), 6)
 
 
-def test_reading_a_loader_leaves_the_global_generator_alone() -> None:
+def test_reading_a_loader_leaves_the_global_generator_unchanged() -> None:
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    whole(TorchData(DataLoader(TensorDataset(torch.from_numpy(ramp(4))))), 2)
+    collected(TorchData(DataLoader(TensorDataset(torch.from_numpy(ramp(4))))), 2)
     assert torch.equal(torch.rand(1), expected)
 
 
-def test_a_loader_that_shuffles_is_refused() -> None:
+def test_a_loader_that_shuffles_is_an_error() -> None:
     items = TensorDataset(torch.from_numpy(ramp(4)))
     for loader in (
         DataLoader(items, shuffle=True),
@@ -294,19 +294,19 @@ def test_a_loader_that_shuffles_is_refused() -> None:
             TorchData(loader)
 
 
-def test_a_loader_without_automatic_batches_is_refused() -> None:
+def test_a_loader_without_automatic_batching_is_an_error() -> None:
     with pytest.raises(InputError, match=r"loader\.dataset"):
         TorchData(DataLoader(TensorDataset(torch.from_numpy(ramp(4))), batch_size=None))
 
 
-def test_a_stream_without_length_is_refused_with_the_cure() -> None:
+def test_a_stream_without_length_is_an_error_with_advice() -> None:
     for data in (Stream(), DataLoader(Stream())):
         with pytest.raises(InputError, match=r"Stream has no length.*map-style"):
             TorchData(data)
 
 
-def test_an_empty_torch_dataset_is_refused() -> None:
-    with pytest.raises(ShapeError, match="holds no images"):
+def test_an_empty_torch_dataset_is_an_error() -> None:
+    with pytest.raises(ShapeError, match="contains no images"):
         TorchData(Items([]))
 
 
@@ -361,34 +361,34 @@ def test_cifar_train_batches_keep_their_official_ids_across_files(cifar: Path) -
     assert labels == [2] * 10_000 + [4] * 10_000
 
 
-def test_a_missing_cifar_file_names_the_command_that_gets_it(cifar: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"test_batch\.bin is missing.*roadworthy data get cifar10 --root"):
+def test_a_missing_cifar_file_names_the_download_command(cifar: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"test_batch\.bin is missing.*roadworthy data download cifar10 --root"):
         CIFAR10(tmp_path)
     with pytest.raises(DataError, match=r"data_batch_1\.bin is missing.*train_batches=\(2, 4\)"):
         CIFAR10(cifar, "train")
 
 
-def test_a_truncated_cifar_file_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_cifar_file_is_an_error(tmp_path: Path) -> None:
     path = write_cifar(tmp_path, "test_batch.bin")
     with path.open("r+b") as file:
         file.truncate(30_730_000 - 3073)  # whole records, but one too few
-    with pytest.raises(DataError, match="truncated: 30726927 bytes, 30730000 expected"):
+    with pytest.raises(DataError, match="truncated: 30726927 bytes, expected 30730000"):
         CIFAR10(tmp_path)
 
 
-def test_a_cifar_label_byte_above_nine_is_refused(tmp_path: Path) -> None:
+def test_a_cifar_label_byte_above_nine_is_an_error(tmp_path: Path) -> None:
     write_cifar(tmp_path, "test_batch.bin", lambda record: 77 if record == 12 else 9)
     with pytest.raises(DataError, match="record 12 has label 77"):
         list(CIFAR10(tmp_path).batches(10))
 
 
 @pytest.mark.parametrize("numbers", [(), (0,), (6,), (1, 1)])
-def test_cifar_refuses_train_batches_that_do_not_exist(cifar: Path, numbers: tuple[int, ...]) -> None:
+def test_invalid_train_batches_are_an_error(cifar: Path, numbers: tuple[int, ...]) -> None:
     with pytest.raises(RangeError, match="train_batches"):
         CIFAR10(cifar, "train", numbers)
 
 
-def test_an_unknown_split_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_split_is_an_error(tmp_path: Path) -> None:
     for kind in (CIFAR10, Food101):
         with pytest.raises(InputError, match=r"split 'val'.*'train' and 'test'"):
             kind(tmp_path, "val")
@@ -418,10 +418,10 @@ def test_food_reads_the_split_in_its_order_with_the_labels_of_classes_txt(tmp_pa
     folder = write_food(tmp_path, ["sushi/7", "apple_pie/1", "sushi/3"])
     save(folder / "images/sushi/7.jpg", (255, 255, 255), (20, 10))
     save(folder / "images/apple_pie/1.jpg", (0, 0, 0), (10, 30))
-    save(folder / "images/sushi/3.jpg", 255, (5, 7), "L")  # gray, and enlarged
+    save(folder / "images/sushi/3.jpg", 255, (5, 7), "L")  # gray and upsampled
     for root in (tmp_path, folder):
         data = Food101(root, size=8)
-        batch = whole(data, 2)
+        batch = collected(data, 2)
         assert batch.images.shape == (3, 3, 8, 8)
         assert batch.ids.tolist() == data.ids.tolist() == [0, 1, 2]
         assert batch.labels.tolist() == [1, 0, 1]
@@ -430,7 +430,7 @@ def test_food_reads_the_split_in_its_order_with_the_labels_of_classes_txt(tmp_pa
         assert [float(image.max()) for image in batch.images] == [1, 0, 1]
 
 
-def test_pictures_are_resized_by_their_shorter_side_and_cropped_in_the_centre(tmp_path: Path) -> None:
+def test_images_are_resized_by_their_shorter_side_and_center_cropped(tmp_path: Path) -> None:
     # 16×4 in columns of four: red, green, blue, white. Half the size: 8×2 with columns of two; its center 2×2 are
     # columns 3 and 4, the last green and the first blue.
     colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)]
@@ -445,20 +445,20 @@ def test_pictures_are_resized_by_their_shorter_side_and_cropped_in_the_centre(tm
 
 
 @pytest.mark.parametrize("line", ["sushi/../../secret", "../sushi/7", "/etc/passwd", "sushi", "sushi/..", "sushi\\x/1"])
-def test_food_entries_that_leave_the_images_folder_are_refused(tmp_path: Path, line: str) -> None:
+def test_food_entries_outside_the_images_folder_are_errors(tmp_path: Path, line: str) -> None:
     write_food(tmp_path, ["sushi/7", line])
     with pytest.raises(DataError, match=r"test\.txt, line 2: .*CLASS/ID"):
         Food101(tmp_path)
 
 
-def test_food_refuses_a_class_that_classes_txt_does_not_know(tmp_path: Path) -> None:
+def test_a_food_class_that_is_not_in_classes_txt_is_an_error(tmp_path: Path) -> None:
     write_food(tmp_path, ["ramen/7"])
     with pytest.raises(DataError, match=r"class 'ramen' is not in classes\.txt"):
         Food101(tmp_path)
 
 
-def test_a_missing_food_picture_or_split_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"classes\.txt is missing.*roadworthy data get food101"):
+def test_a_missing_food_image_or_split_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"classes\.txt is missing.*roadworthy data download food101"):
         Food101(tmp_path)
     write_food(tmp_path, ["sushi/7"])
     with pytest.raises(DataError, match=r"train\.txt is missing"):
@@ -467,121 +467,121 @@ def test_a_missing_food_picture_or_split_is_named(tmp_path: Path) -> None:
         next(iter(Food101(tmp_path).batches(1)))
 
 
-def test_the_real_food_pictures_are_those_that_pillow_decodes(real_data: Path) -> None:
+def test_the_real_food_images_equal_those_decoded_by_pillow(real_data: Path) -> None:
     data = Food101(real_data)
     batch = next(iter(data.batches(2)))
     line = (real_data / "food-101/meta/test.txt").read_text().split()[1]
-    with Image.open(real_data / f"food-101/images/{line}.jpg") as picture:
-        assert picture.size == (64, 64)  # stored at the size asked for: neither resized nor cropped
-        expected = np.asarray(picture.convert("RGB"))
+    with Image.open(real_data / f"food-101/images/{line}.jpg") as image:
+        assert image.size == (64, 64)  # stored at the requested size: neither resized nor cropped
+        expected = np.asarray(image.convert("RGB"))
     assert np.array_equal((batch.images[1] * 255).round().byte().permute(1, 2, 0).numpy(), expected)
     assert data.classes[batch.labels[1]] == line.split("/")[0]
-    assert len(data) == 250 * len(data.classes)  # the official test split has 250 pictures of each class
+    assert len(data) == 250 * len(data.classes)  # the official test split has 250 images per class
 
 
 # Image folders
 
 
-def test_an_image_folder_labels_pictures_by_their_sorted_subfolders(tmp_path: Path) -> None:
+def test_an_image_folder_labels_images_by_sorted_subfolders(tmp_path: Path) -> None:
     save(tmp_path / "dog/b.PNG", (0, 0, 255))
     save(tmp_path / "dog/a.bmp", (0, 255, 0))
     save(tmp_path / "cat/z.webp", (255, 255, 255))
-    (tmp_path / "cat/notes.txt").write_text("no picture")
+    (tmp_path / "cat/notes.txt").write_text("not an image")
     (tmp_path / ".cache").mkdir()
     data = ImageFolder(tmp_path)
-    batch = whole(data, 2)
+    batch = collected(data, 2)
     assert data.classes == ("cat", "dog")
     assert batch.labels.tolist() == [0, 1, 1]
     assert batch.ids.tolist() == data.ids.tolist() == [0, 1, 2]
     assert batch.images[1:, :, 0, 0].tolist() == [[0, 1, 0], [0, 0, 1]]  # a.bmp, b.PNG
 
 
-def test_given_classes_choose_the_subfolders_and_their_labels(tmp_path: Path) -> None:
+def test_given_classes_select_the_subfolders_and_their_labels(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         save(tmp_path / name / "x.png", (0, 0, 0))
     save(tmp_path / "c" / "y.png", (0, 0, 0))
-    assert whole(ImageFolder(tmp_path, classes=("c", "a")), 5).labels.tolist() == [0, 0, 1]
-    with pytest.raises(DataError, match=r"d is missing: classes= names subfolders"):
+    assert collected(ImageFolder(tmp_path, classes=("c", "a")), 5).labels.tolist() == [0, 0, 1]
+    with pytest.raises(DataError, match=r"d is missing: classes= must name subfolders"):
         ImageFolder(tmp_path, classes=("a", "d"))
     with pytest.raises(DataError, match="leads out of"):
         ImageFolder(tmp_path / "a", classes=("../b",))
 
 
-def test_a_flat_folder_holds_unlabeled_pictures(tmp_path: Path) -> None:
+def test_images_in_a_flat_folder_are_unlabeled(tmp_path: Path) -> None:
     save(tmp_path / "b.png", (0, 0, 255))
     save(tmp_path / "a.png", (255, 0, 0))
     data = ImageFolder(tmp_path)
-    batch = whole(data, 5)
+    batch = collected(data, 5)
     assert data.classes == ()
     assert batch.labels.tolist() == [UNLABELED] * 2
     assert batch.images[:, :, 0, 0].tolist() == [[1, 0, 0], [0, 0, 1]]
 
 
-def test_a_folder_that_is_half_flat_or_empty_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is no folder"):
+def test_a_missing_empty_or_mixed_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is not a folder"):
         ImageFolder(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="holds no pictures"):
+    with pytest.raises(DataError, match="contains no images"):
         ImageFolder(tmp_path)
     save(tmp_path / "cat/a.png", 0)
     (tmp_path / "dog").mkdir()
-    with pytest.raises(DataError, match="dog holds no pictures"):
+    with pytest.raises(DataError, match="dog contains no images"):
         ImageFolder(tmp_path)
     save(tmp_path / "stray.png", 0)
-    with pytest.raises(DataError, match=r"stray\.png lies beside class folders"):
+    with pytest.raises(DataError, match=r"stray\.png is outside the class folders"):
         ImageFolder(tmp_path)
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_pictures_of_different_sizes_are_refused_until_they_are_cropped(tmp_path: Path, size: int) -> None:
+def test_images_of_different_sizes_must_be_cropped(tmp_path: Path, size: int) -> None:
     save(tmp_path / "a.png", 0, (6, 4))
     save(tmp_path / "b.png", 0, (5, 8))
     with pytest.raises(ShapeError, match=r"a\.png is 6×4 pixels, .*b\.png 5×8.*crop="):
         list(ImageFolder(tmp_path).batches(size))
-    assert whole(ImageFolder(tmp_path, crop=4), size).images.shape == (2, 3, 4, 4)
-    assert whole(ImageFolder(tmp_path, resize=3, crop=3), size).images.shape == (2, 3, 3, 3)
+    assert collected(ImageFolder(tmp_path, crop=4), size).images.shape == (2, 3, 4, 4)
+    assert collected(ImageFolder(tmp_path, resize=3, crop=3), size).images.shape == (2, 3, 3, 3)
     with pytest.raises(ShapeError, match=r"a\.png: 6×4 pixels cannot be cropped to 5×5: give resize=5 too"):
         list(ImageFolder(tmp_path, crop=5).batches(size))
 
 
-def test_a_crop_of_no_pixels_is_refused(tmp_path: Path) -> None:
+def test_a_crop_of_no_pixels_is_an_error(tmp_path: Path) -> None:
     save(tmp_path / "a.png", 0)
     with pytest.raises(RangeError, match="crop=0"):
         ImageFolder(tmp_path, crop=0)
 
 
-def test_a_file_that_is_no_whole_picture_is_named(tmp_path: Path) -> None:
+def test_a_damaged_image_file_is_named(tmp_path: Path) -> None:
     save(tmp_path / "whole.png", (1, 2, 3), (64, 64))
     content = (tmp_path / "whole.png").read_bytes()
-    for name, bad in (("text", b"no picture"), ("cut", content[: len(content) // 2]), ("empty", b"")):
+    for name, damaged in (("text", b"not an image"), ("cut", content[: len(content) // 2]), ("empty", b"")):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "bad.png").write_bytes(bad)
+        (folder / "bad.png").write_bytes(damaged)
         with pytest.raises(DataError, match=r"bad\.png cannot be decoded"):
             list(ImageFolder(folder).batches(1))
 
 
-@pytest.mark.parametrize("limit", [20, 10])  # Pillow warns above its limit and refuses above twice the limit
-def test_a_decompression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+@pytest.mark.parametrize("limit", [20, 10])  # Pillow warns above its limit and raises above twice the limit
+def test_a_decompression_bomb_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     save(tmp_path / "bomb.png", 0, (5, 5))  # 25 pixels
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
     with pytest.raises(DataError, match=r"bomb\.png is too large to decode safely"):
         list(ImageFolder(tmp_path).batches(1))
 
 
-def test_a_picture_with_sixteen_bits_is_refused_rather_than_clipped(tmp_path: Path) -> None:
+def test_an_image_with_sixteen_bits_is_an_error_rather_than_clipped(tmp_path: Path) -> None:
     Image.fromarray(np.full((4, 4), 40_000, np.uint16)).save(tmp_path / "deep.png")
     with pytest.raises(DataError, match=r"deep\.png.*8 bits"):
         list(ImageFolder(tmp_path).batches(1))
 
 
-def test_a_palette_with_transparency_becomes_plain_colors(tmp_path: Path) -> None:
-    picture = Image.new("P", (2, 2), 1)
-    picture.putpalette([0, 0, 0, 255, 0, 0])
-    picture.save(tmp_path / "a.png", transparency=bytes([0, 128]))
-    assert whole(ImageFolder(tmp_path), 1).images[0, :, 0, 0].tolist() == [1, 0, 0]
+def test_a_palette_with_transparency_becomes_rgb(tmp_path: Path) -> None:
+    image = Image.new("P", (2, 2), 1)
+    image.putpalette([0, 0, 0, 255, 0, 0])
+    image.save(tmp_path / "a.png", transparency=bytes([0, 128]))
+    assert collected(ImageFolder(tmp_path), 1).images[0, :, 0, 0].tolist() == [1, 0, 0]
 
 
-def test_links_that_leave_the_folder_are_refused_and_those_inside_are_read(tmp_path: Path) -> None:
+def test_links_out_of_the_folder_are_errors_and_links_inside_are_read(tmp_path: Path) -> None:
     save(tmp_path / "outside/secret.png", (9, 9, 9))
     save(tmp_path / "data/cat/a.png", (0, 0, 0))
     (tmp_path / "data/cat/b.png").symlink_to(tmp_path / "data/cat/a.png")
@@ -601,56 +601,56 @@ def test_links_that_leave_the_folder_are_refused_and_those_inside_are_read(tmp_p
 @pytest.mark.parametrize("size", SIZES)
 def test_first_keeps_ids_labels_and_order(size: int) -> None:
     data = Arrays(ramp(10), range(10), np.arange(10) + 100, classes=tuple("abcdefghij"))
-    chosen = first(data, 4)
-    batch = whole(chosen, size)
-    assert len(chosen) == 4
-    assert chosen.classes == data.classes
-    assert batch.ids.tolist() == chosen.ids.tolist() == [100, 101, 102, 103]
+    subset = first(data, 4)
+    batch = collected(subset, size)
+    assert len(subset) == 4
+    assert subset.classes == data.classes
+    assert batch.ids.tolist() == subset.ids.tolist() == [100, 101, 102, 103]
     assert batch.labels.tolist() == [0, 1, 2, 3]
-    assert len(first(data, 99)) == len(whole(first(data, 99), size)) == 10
+    assert len(first(data, 99)) == len(collected(first(data, 99), size)) == 10
 
 
-def test_first_reads_no_further_than_it_must() -> None:
+def test_first_reads_no_more_images_than_needed() -> None:
     class Watched(Items):
         def __getitem__(self, index: int) -> Any:
             seen.append(index)
             return super().__getitem__(index)
 
     seen: list[int] = []
-    whole(first(Watched(list(torch.from_numpy(ramp(10)))), 3), 100)
+    collected(first(Watched(list(torch.from_numpy(ramp(10)))), 3), 100)
     assert seen == [0, 1, 2]
 
 
-def test_first_of_no_images_is_refused() -> None:
+def test_first_of_no_images_is_an_error() -> None:
     with pytest.raises(RangeError, match="first 0 images"):
         first(ramp(3), 0)
 
 
-def test_as_dataset_takes_everything_that_a_user_calls_data() -> None:
+def test_as_dataset_accepts_arrays_torch_datasets_and_loaders() -> None:
     images, labels = torch.from_numpy(ramp(4)), torch.arange(4)
-    own = Arrays(images, labels)
-    assert as_dataset(own) is own
+    dataset = Arrays(images, labels)
+    assert as_dataset(dataset) is dataset
     for data in (
         (images, labels),
         [images.numpy(), labels.numpy()],
         TensorDataset(images, labels),
         DataLoader(TensorDataset(images, labels)),
     ):
-        batch = whole(as_dataset(data), 3)
+        batch = collected(as_dataset(data), 3)
         assert torch.equal(batch.images, images)
         assert torch.equal(batch.labels, labels)
-    assert whole(as_dataset(images), 3).labels.tolist() == [UNLABELED] * 4
+    assert collected(as_dataset(images), 3).labels.tolist() == [UNLABELED] * 4
 
 
 @pytest.mark.parametrize(
-    ("data", "says"), [("photos/", "data is a str"), ((1, 2, 3), "tuple of 3"), (None, "NoneType")]
+    ("data", "message"), [("photos/", "data is a str"), ((1, 2, 3), "tuple of 3"), (None, "NoneType")]
 )
-def test_as_dataset_lists_what_it_takes_when_it_is_given_something_else(data: Any, says: str) -> None:
-    with pytest.raises(InputError, match=rf"{says}.*\(images, labels\).*torch Dataset.*DataLoader"):
+def test_as_dataset_lists_what_it_accepts(data: Any, message: str) -> None:
+    with pytest.raises(InputError, match=rf"{message}.*\(images, labels\).*torch Dataset.*DataLoader"):
         as_dataset(data)
 
 
-def test_every_dataset_fits_the_protocol(cifar: Path, tmp_path: Path) -> None:
+def test_every_dataset_implements_the_protocol(cifar: Path, tmp_path: Path) -> None:
     folder = write_food(tmp_path, ["sushi/7"])
     save(folder / "images/sushi/7.jpg", 0)
     for data in (

@@ -1,4 +1,4 @@
-"""Archives arrive whole or not at all, and nothing in them reaches outside their folder."""
+"""Archives are downloaded completely or not at all, and unpacking never writes outside their folder."""
 
 import hashlib
 import io
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roadworthy.core.errors import DataError, InputError, UnknownNameError
-from roadworthy.datasets import download as fetching
+from roadworthy.datasets import download as downloading
 from roadworthy.datasets.download import ARCHIVES, Archive, fetch
 
 FOLDER = "cifar-10-batches-bin"
@@ -48,21 +48,21 @@ CORRUPT = GOOD[:30] + bytes(20) + GOOD[50:]
 
 @dataclass
 class Server:
-    """A loopback server of one file; what it was asked is written down."""
+    """A loopback server for one file, which records the requested ranges."""
 
     content: bytes = GOOD
-    knows_ranges: bool = True
+    supports_ranges: bool = True
     stops_after: int | None = None
-    says_length: bool = True
+    sends_length: bool = True
     status: int = 200
     location: str = ""
     ranges: list[str | None] = field(default_factory=list)
     url: str = ""
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        asked = handler.headers.get("Range")
-        self.ranges.append(asked)
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and self.knows_ranges else 0
+        requested = handler.headers.get("Range")
+        self.ranges.append(requested)
+        start = int(requested.removeprefix("bytes=").removesuffix("-")) if requested and self.supports_ranges else 0
         if self.status != 200 or start >= len(self.content):
             handler.send_response(self.status if self.status != 200 else 416)
             handler.send_header("Content-Length", "0")
@@ -72,7 +72,7 @@ class Server:
             return
         body = self.content[start:]
         handler.send_response(206 if start else 200)
-        if self.says_length:
+        if self.sends_length:
             handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         handler.wfile.write(body[: self.stops_after])  # then the connection closes
@@ -107,7 +107,7 @@ def names(root: Path) -> set[str]:
     return {path.name for path in root.iterdir()}
 
 
-def test_a_whole_download_is_unpacked_and_nothing_else_is_left(server: Server, tmp_path: Path) -> None:
+def test_a_complete_download_is_unpacked_and_leaves_nothing_else(server: Server, tmp_path: Path) -> None:
     seen: list[tuple[int, int | None]] = []
     folder = fetch(
         "cifar10", tmp_path / "new", server.url, MD5, on_bytes=lambda done, total: seen.append((done, total))
@@ -133,30 +133,30 @@ def test_an_interrupted_download_resumes_where_it_stopped(server: Server, tmp_pa
     assert unpacked(tmp_path) == CONTENTS
 
 
-def test_a_server_that_ignores_ranges_restarts_from_zero(server: Server, tmp_path: Path) -> None:
-    server.knows_ranges = False
+def test_a_download_restarts_if_the_server_ignores_ranges(server: Server, tmp_path: Path) -> None:
+    server.supports_ranges = False
     (tmp_path / "cifar10.tar.gz.part").write_bytes(GOOD[:100])
     fetch("cifar10", tmp_path, server.url, MD5)
     assert server.ranges == ["bytes=100-"]
     assert unpacked(tmp_path) == CONTENTS
 
 
-def test_a_part_that_is_complete_already_is_used(server: Server, tmp_path: Path) -> None:
+def test_a_partial_file_that_is_already_complete_is_used(server: Server, tmp_path: Path) -> None:
     (tmp_path / "cifar10.tar.gz.part").write_bytes(GOOD)
-    fetch("cifar10", tmp_path, server.url, MD5)  # the server answers 416: nothing lies beyond the last byte
+    fetch("cifar10", tmp_path, server.url, MD5)  # the server answers 416: there is nothing after the last byte
     assert server.ranges == [f"bytes={len(GOOD)}-"]
     assert unpacked(tmp_path) == CONTENTS
 
 
-def test_a_server_that_says_no_length_reports_no_total(server: Server, tmp_path: Path) -> None:
-    server.says_length = False
+def test_without_a_content_length_no_total_is_reported(server: Server, tmp_path: Path) -> None:
+    server.sends_length = False
     totals: set[int | None] = set()
     fetch("cifar10", tmp_path, server.url, MD5, on_bytes=lambda _, total: totals.add(total))
     assert totals == {None}
     assert unpacked(tmp_path) == CONTENTS
 
 
-def test_a_wrong_checksum_deletes_the_part_and_names_both_sums(server: Server, tmp_path: Path) -> None:
+def test_a_wrong_checksum_deletes_the_download_and_names_both_checksums(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"{MD5}.*{ARCHIVES['cifar10'].md5}"):
         fetch("cifar10", tmp_path, server.url)  # a mirror must hold the official archive
     assert names(tmp_path) == set()
@@ -176,35 +176,53 @@ def test_a_wrong_checksum_deletes_the_part_and_names_both_sums(server: Server, t
     ],
     ids=["parent", "absolute", "elsewhere", "drive", "symlink", "hardlink", "fifo", "device"],
 )
-def test_an_archive_with_a_dangerous_member_is_refused_before_anything_is_written(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: bytes
+def test_an_archive_with_a_dangerous_member_is_refused_and_leaves_nothing_behind(
+    server: Server, tmp_path: Path, bad: bytes
 ) -> None:
-    written: list[str] = []
-    monkeypatch.setattr(fetching, "_write_member", lambda _tar, member, _root: written.append(member.name))
     server.content = bad
     with pytest.raises(DataError, match=r"archive member '.*evil'.*nothing was unpacked"):
         fetch("cifar10", tmp_path / "root", server.url, md5_of(bad))
-    assert written == []
     assert names(tmp_path) == {"root"}
     assert names(tmp_path / "root") == {"cifar10.tar.gz.part"}
 
 
+def test_an_archive_that_unpacks_to_too_many_bytes_is_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total = sum(map(len, CONTENTS.values()))
+    monkeypatch.setattr(downloading, "MAX_UNPACKED", total - 1)
+    with pytest.raises(DataError, match=rf"more than {total - 1} bytes.*nothing was unpacked"):
+        fetch("cifar10", tmp_path, server.url, MD5)
+    assert names(tmp_path) == {"cifar10.tar.gz.part"}
+    monkeypatch.setattr(downloading, "MAX_UNPACKED", total)
+    fetch("cifar10", tmp_path, server.url, MD5)
+    assert unpacked(tmp_path) == CONTENTS
+
+
+def test_unpacked_files_have_no_special_permissions(server: Server, tmp_path: Path) -> None:
+    member = tarfile.TarInfo(f"{FOLDER}/tool")
+    member.mode = 0o6777  # setuid, setgid and writable by everybody
+    server.content = tar_of(member)
+    fetch("cifar10", tmp_path, server.url, md5_of(server.content))
+    assert (tmp_path / FOLDER / "tool").stat().st_mode & 0o7022 == 0
+
+
 @pytest.mark.parametrize("bad", [b"no archive", GOOD[:-40], CORRUPT, tar_of()], ids=["text", "cut", "corrupt", "empty"])
-def test_a_file_that_is_no_archive_is_refused(server: Server, tmp_path: Path, bad: bytes) -> None:
+def test_a_damaged_archive_is_an_error(server: Server, tmp_path: Path, bad: bytes) -> None:
     server.content = bad
-    with pytest.raises(DataError, match=r"no whole tar\.gz"):
+    with pytest.raises(DataError, match=r"not a complete tar\.gz"):
         fetch("cifar10", tmp_path, server.url, md5_of(bad))
     assert names(tmp_path) == {"cifar10.tar.gz.part"}
 
 
-def test_a_crash_while_unpacking_leaves_no_half_folder(
+def test_a_crash_while_unpacking_leaves_no_partial_folder(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("shutil.copyfileobj", full)
+        patch.setattr("tarfile.copyfileobj", full)
         with pytest.raises(OSError, match="no space left"):
             fetch("cifar10", tmp_path, server.url, MD5)
     assert names(tmp_path) == {"cifar10.tar.gz.part"}
@@ -212,7 +230,7 @@ def test_a_crash_while_unpacking_leaves_no_half_folder(
     assert unpacked(tmp_path) == CONTENTS
 
 
-def test_what_is_complete_is_left_alone_without_asking_the_network(server: Server, tmp_path: Path) -> None:
+def test_a_complete_folder_is_used_without_network_access(server: Server, tmp_path: Path) -> None:
     fetch("cifar10", tmp_path, server.url, MD5)
     (tmp_path / FOLDER / "mine.txt").write_text("mine")
     assert fetch("cifar10", tmp_path, server.url, MD5) == tmp_path / FOLDER
@@ -222,26 +240,26 @@ def test_what_is_complete_is_left_alone_without_asking_the_network(server: Serve
 
 def test_a_folder_that_lacks_a_file_is_named_and_not_touched(server: Server, tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
-    with pytest.raises(DataError, match=rf"{FOLDER} is there but lacks batches\.meta\.txt: move the folder away"):
+    with pytest.raises(DataError, match=rf"{FOLDER} exists but lacks batches\.meta\.txt: move the folder away"):
         fetch("cifar10", tmp_path, server.url, MD5)
     assert server.ranges == []
 
 
-def test_a_refusing_server_is_named_with_its_answer(server: Server, tmp_path: Path) -> None:
+def test_an_http_error_names_the_url_and_the_status(server: Server, tmp_path: Path) -> None:
     server.status = 404
     with pytest.raises(DataError, match=rf"{server.url}: the server answered 404 Not Found.*run again"):
         fetch("cifar10", tmp_path, server.url, MD5)
 
 
-def test_a_server_that_is_not_there_is_named_with_the_way_to_resume(server: Server, tmp_path: Path) -> None:
+def test_an_unreachable_server_is_named_and_the_partial_download_kept(server: Server, tmp_path: Path) -> None:
     (tmp_path / "cifar10.tar.gz.part").write_bytes(GOOD[:100])
-    url = "http://127.0.0.1:1/cifar.tar.gz"  # nobody listens on port 1
+    url = "http://127.0.0.1:1/cifar.tar.gz"  # nothing listens on port 1
     with pytest.raises(DataError, match=rf"{url}.*refused.*run again to resume"):
         fetch("cifar10", tmp_path, url, MD5)
     assert (tmp_path / "cifar10.tar.gz.part").read_bytes() == GOOD[:100]
 
 
-def test_only_http_is_spoken_after_redirects_too(server: Server, tmp_path: Path) -> None:
+def test_only_http_is_supported_also_after_redirects(server: Server, tmp_path: Path) -> None:
     archive = tmp_path / "local.tar.gz"
     archive.write_bytes(GOOD)
     for url in (archive.as_uri(), "ftp://127.0.0.1/x", str(archive)):

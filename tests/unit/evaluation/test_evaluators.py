@@ -18,13 +18,13 @@ from roadworthy.core.errors import (
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Removal
 from roadworthy.datasets import Arrays
-from roadworthy.evaluation.evaluators import RECIPES, FineTuned, Mapped, Retrain, check_splits, random_masks
+from roadworthy.evaluation.evaluators import FineTuned, Mapped, Retrain, check_splits, random_masks
 from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
 from roadworthy.evaluation.sweep import evaluator_batch
 from roadworthy.imputers import Constant, DatasetMean, NoisyLinear
 from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.training.checkpoints import CheckpointFile
-from roadworthy.training.loop import Recipe
+from roadworthy.training.recipe import Recipe
 from roadworthy.training.trainer import Trainer, accuracy, readable, split
 
 TRAIN, TEST = worlds.sides(200), worlds.sides(100, start=1000)
@@ -224,15 +224,6 @@ def test_validation_images_are_held_out_by_key_and_shared_by_all_points():
     assert result.records[0].images == 180
 
 
-def test_the_papers_recipes_have_their_learning_rates():
-    cifar, food = RECIPES["paper-cifar10"], RECIPES["paper-food101"]
-    assert [cifar.lr_at(epoch) for epoch in (0, 24, 25, 39)] == pytest.approx([0.01, 0.01, 0.001, 0.001])
-    assert [food.lr_at(epoch) for epoch in (0, 10, 20, 39)] == pytest.approx([1e-2, 1e-3, 1e-4, 1e-5])
-    for recipe in (cifar, food):
-        assert (recipe.epochs, recipe.batch_size, recipe.optimizer, recipe.momentum) == (40, 32, "sgd", 0.9)
-        assert recipe.select == "validation"
-
-
 # ── random masks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -327,7 +318,7 @@ def test_a_training_that_diverges_is_told_with_its_point(lr, told):
 def test_accuracy_counts_every_image_and_large_sets_are_read_at_random(monkeypatch):
     batches = [(TEST.images[:60], TEST.labels[:60]), (TEST.images[60:], 1 - TEST.labels[60:])]
     assert accuracy(as_model(TEST.model), batches) == 0.6  # the second 40 have the wrong labels
-    monkeypatch.setattr("roadworthy.training.trainer._HOLD", 10)
+    monkeypatch.setattr("roadworthy.training.trainer._MAX_CACHED", 10)
     assert readable(TRAIN_DATA) is TRAIN_DATA
     spy = Spy(Constant(0.5))
     trainer = Trainer(replace(SHORT, epochs=2), TRAIN_DATA, lambda batch, rows, key: spy(batch, None, key), Key(0))

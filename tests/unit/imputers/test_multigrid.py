@@ -1,4 +1,4 @@
-"""Both forms of the fast solver against the literal method, exact solutions and the M-matrix bound."""
+"""Both multigrid solvers against a literal reference, exact solutions and the M-matrix bound."""
 
 import multiprocessing
 import threading
@@ -22,24 +22,24 @@ Mask = NDArray[np.bool_]
 SOLVERS = pytest.mark.parametrize("solve", [multigrid.solve, multigrid_torch.solve], ids=["numba", "torch"])
 FRACTIONS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
 ROUNDING = 1e-6
-"""float32 pictures in [0, 1]: a few units in the last place."""
+"""float32 pixels in [0, 1]: a few units in the last place."""
 
 
-def picture(height: int, width: int, channels: int = 3, seed: int = 0) -> NDArray[np.float32]:
+def random_image(height: int, width: int, channels: int = 3, seed: int = 0) -> NDArray[np.float32]:
     rng = np.random.default_rng(seed)
     layers = [gaussian_filter(rng.standard_normal((channels, height, width)), (0, s, s)) * s for s in (0.5, 2, 8)]
     image = np.sum(layers, axis=0)
     return ((image - image.min()) / np.ptp(image)).astype(np.float32)
 
 
-def highest(scores: NDArray[np.float64], fraction: float) -> Mask:
-    """At least one pixel goes and one stays."""
-    count = min(max(int(fraction * scores.size + 0.5), 1), scores.size - 1)
-    return (np.argsort(np.argsort(-scores, axis=None)) < count).reshape(scores.shape)
+def highest(values: NDArray[np.float64], fraction: float) -> Mask:
+    """Remove the highest values: at least one pixel is removed and one kept."""
+    count = min(max(int(fraction * values.size + 0.5), 1), values.size - 1)
+    return (np.argsort(np.argsort(-values, axis=None)) < count).reshape(values.shape)
 
 
 def masks(height: int, width: int, seed: int = 0) -> Iterator[tuple[str, Mask]]:
-    """Every kind of hole that was thought of: what maps give, what is hard, and the extremes."""
+    """Masks as attribution maps give them, difficult ones, and extremes."""
     rng = np.random.default_rng(seed)
     down, right = np.mgrid[:height, :width]
     radius = np.hypot(down / height - 0.5, right / width - 0.5)
@@ -63,7 +63,7 @@ def masks(height: int, width: int, seed: int = 0) -> Iterator[tuple[str, Mask]]:
 
 
 def matrix(removed: Mask, weights: tuple[float, float] = PAPER_WEIGHTS) -> tuple[csc_array, csc_array]:
-    """A over the removed pixels, and the weights of their kept neighbors over the whole picture."""
+    """A over the removed pixels, and the weights of their kept neighbors over the whole image."""
 
     def steps(size: int) -> csc_array:
         return csc_array(diags_array([1.0, 1.0], offsets=[-1, 1], shape=(size, size)) if size > 1 else (1, 1))
@@ -72,9 +72,9 @@ def matrix(removed: Mask, weights: tuple[float, float] = PAPER_WEIGHTS) -> tuple
     ones = [csc_array(diags_array(np.ones(size))) for size in (height, width)]
     direct = kron(steps(height), ones[1]) + kron(ones[0], steps(width))
     links = csc_array(weights[0] * direct + weights[1] * kron(steps(height), steps(width)))
-    gone = removed.ravel()
+    unknown = removed.ravel()
     whole = csc_array(diags_array(np.asarray(links.sum(axis=1)).ravel()) - links)
-    return whole[gone][:, gone], links[gone] @ csc_array(diags_array((~gone).astype(float)))
+    return whole[unknown][:, unknown], links[unknown] @ csc_array(diags_array((~unknown).astype(float)))
 
 
 def exact_fill(image: NDArray[np.float32], removed: Mask) -> NDArray[np.float64]:
@@ -92,16 +92,16 @@ def run(solve, image, removed, weights=PAPER_WEIGHTS):
 @SOLVERS
 @pytest.mark.parametrize("weights", [PAPER_WEIGHTS, (1.0, 0.0), (0.2, 0.7), (3.0, 1.0)])
 @pytest.mark.parametrize(("height", "width", "channels"), [(5, 7, 3), (1, 9, 1), (8, 1, 5), (2, 11, 3), (12, 2, 1)])
-def test_small_pictures_agree_with_the_dense_solution(solve, weights, height, width, channels):
+def test_small_images_agree_with_the_dense_solution(solve, weights, height, width, channels):
     for name, removed in masks(height, width):
         if removed.any():
-            image = picture(height, width, channels)
+            image = random_image(height, width, channels)
             expected = dense_fill(image, removed, weights)
             assert np.abs(run(solve, image, removed, weights) - expected).max() <= multigrid.TOLERANCE, name
 
 
 def test_the_two_references_agree_and_the_corner_obeys_the_papers_equation():
-    image, removed = picture(6, 5), np.zeros((6, 5), bool)
+    image, removed = random_image(6, 5), np.zeros((6, 5), bool)
     removed[0, 0] = removed[3, 1:] = True
     dense, literal = dense_fill(image, removed), literal_fill(image, removed)
     np.testing.assert_allclose(dense, literal, atol=1e-12)
@@ -112,8 +112,8 @@ def test_the_two_references_agree_and_the_corner_obeys_the_papers_equation():
 
 @SOLVERS
 @pytest.mark.parametrize(("height", "width"), [(28, 28), (32, 32), (33, 65), (1, 300), (300, 1), (2, 97), (150, 3)])
-def test_every_mask_is_filled_to_the_promised_accuracy(solve, height, width):
-    image = picture(height, width)
+def test_every_mask_is_solved_to_the_tolerance(solve, height, width):
+    image = random_image(height, width)
     for name, removed in masks(height, width):
         if removed.any():
             error = np.abs(run(solve, image, removed) - exact_fill(image, removed)).max()
@@ -121,17 +121,17 @@ def test_every_mask_is_filled_to_the_promised_accuracy(solve, height, width):
 
 
 @pytest.mark.parametrize(("height", "width"), [(224, 224), (500, 333)])
-def test_large_pictures_are_filled_to_the_promised_accuracy(height, width):
-    image = picture(height, width, channels=1)
+def test_large_images_are_solved_to_the_tolerance(height, width):
+    image = random_image(height, width, channels=1)
     for name, removed in masks(height, width):
         if not name.endswith(("0.1", "0.3", "0.7", "0.9")):
             error = np.abs(run(multigrid.solve, image, removed) - exact_fill(image, removed)).max()
             assert error <= multigrid.TOLERANCE, name
 
 
-def test_the_m_matrix_bound_holds_without_an_exact_solution_at_hand():
-    # A⁻¹ ≥ 0, so ‖error‖∞ ≤ ‖A⁻¹‖∞·‖residual‖∞ = ‖u‖∞·‖residual‖∞ with A u = 1; holes are small here, and so is u.
-    image, removed = picture(512, 512, channels=1), highest(np.random.default_rng(0).random((512, 512)), 0.3)
+def test_the_m_matrix_bound_holds_for_a_large_image():
+    # A⁻¹ ≥ 0, so ‖error‖∞ ≤ ‖A⁻¹‖∞·‖residual‖∞ = ‖u‖∞·‖residual‖∞ with A u = 1; removed regions are small, so u is too.
+    image, removed = random_image(512, 512, channels=1), highest(np.random.default_rng(0).random((512, 512)), 0.3)
     inside, known = matrix(removed)
     filled = run(multigrid.solve, image, removed).astype(np.float64)
     residual = known @ filled.ravel() - inside @ filled[:, removed].ravel()
@@ -140,66 +140,66 @@ def test_the_m_matrix_bound_holds_without_an_exact_solution_at_hand():
 
 
 @SOLVERS
-def test_a_black_and_white_picture_with_one_kept_pixel_of_each_is_no_harder(solve):
+def test_one_black_and_one_white_kept_pixel_are_enough(solve):
     image, removed = np.zeros((1, 200, 150), np.float32), np.ones((200, 150), bool)
     image[0, 120, 40], removed[120, 40], removed[3, 3] = 1.0, False, False
     error = np.abs(run(solve, image, removed) - exact_fill(image, removed)).max()
     assert error <= multigrid.TOLERANCE
 
 
-def test_the_two_forms_agree():
-    image = picture(61, 44, channels=5)
+def test_the_two_solvers_agree():
+    image = random_image(61, 44, channels=5)
     for name, removed in masks(61, 44):
         difference = np.abs(run(multigrid.solve, image, removed) - run(multigrid_torch.solve, image, removed)).max()
         assert difference <= multigrid.TOLERANCE, name
 
 
-def test_iterations_do_not_grow_with_the_picture(monkeypatch):
-    seen = []
-    monkeypatch.setattr(multigrid, "refuse_failures", lambda errors, iterations, size: seen.append(iterations.max()))
+def test_iterations_do_not_grow_with_the_image(monkeypatch):
+    counts = []
+    monkeypatch.setattr(multigrid, "refuse_failures", lambda errors, iterations, size: counts.append(iterations.max()))
     for side in (32, 128, 512):
-        scores = gaussian_filter(np.random.default_rng(0).standard_normal((side, side)), 1)
+        values = gaussian_filter(np.random.default_rng(0).standard_normal((side, side)), 1)
         for fraction in (0.1, 0.5, 0.9):
-            run(multigrid.solve, picture(side, side), highest(scores, fraction))
-    assert max(seen) <= 7
+            run(multigrid.solve, random_image(side, side), highest(values, fraction))
+    assert max(counts) <= 7
 
 
 @SOLVERS
-def test_kept_pixels_are_bit_equal_and_the_input_is_untouched(solve):
-    image, (_, removed) = picture(20, 31), next(iter(masks(20, 31)))
+def test_kept_pixels_are_bit_equal_and_the_input_is_not_modified(solve):
+    image, (_, removed) = random_image(20, 31), next(iter(masks(20, 31)))
     image[0, ~removed] = np.float32(-0.0)
-    images, gone = torch.from_numpy(image)[None], torch.from_numpy(removed)[None]
-    before = images.clone(), gone.clone()
-    filled = solve(images, gone, PAPER_WEIGHTS)
+    images, mask = torch.from_numpy(image)[None], torch.from_numpy(removed)[None]
+    before = images.clone(), mask.clone()
+    filled = solve(images, mask, PAPER_WEIGHTS)
     assert filled.dtype == torch.float32
     assert filled.numpy()[0][:, ~removed].tobytes() == image[:, ~removed].tobytes()
     assert torch.equal(images, before[0])
-    assert torch.equal(gone, before[1])
+    assert torch.equal(mask, before[1])
     assert filled.data_ptr() != images.data_ptr()
 
 
 @SOLVERS
-def test_a_picture_with_nothing_removed_comes_back_identical_and_new(solve):
-    images = torch.from_numpy(picture(9, 9))[None]
+def test_an_image_with_nothing_removed_is_copied(solve):
+    images = torch.from_numpy(random_image(9, 9))[None]
     filled = solve(images, torch.zeros(1, 9, 9, dtype=torch.bool), PAPER_WEIGHTS)
     assert torch.equal(filled, images)
     assert filled.data_ptr() != images.data_ptr()
 
 
 @SOLVERS
-def test_an_empty_batch_is_filled(solve):
+def test_an_empty_batch_is_returned_empty(solve):
     assert solve(torch.zeros(0, 3, 8, 8), torch.zeros(0, 8, 8, dtype=torch.bool), PAPER_WEIGHTS).shape == (0, 3, 8, 8)
 
 
 def batch(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Easy and hard masks side by side, and one with nothing removed."""
+    """Easy and difficult masks, and one with nothing removed."""
     removed = np.stack([*[mask for _, mask in masks(height, width)], np.zeros((height, width), bool)])
-    images = np.stack([picture(height, width, seed=i) for i in range(len(removed))])
+    images = np.stack([random_image(height, width, seed=i) for i in range(len(removed))])
     return torch.from_numpy(images), torch.from_numpy(removed)
 
 
 @SOLVERS
-def test_a_fill_does_not_depend_on_the_batch_to_the_byte(solve):
+def test_a_solution_does_not_depend_on_the_batch(solve):
     images, removed = batch(24, 37)
     together = solve(images, removed, PAPER_WEIGHTS)
     backwards = solve(images.flip(0), removed.flip(0), PAPER_WEIGHTS).flip(0)
@@ -208,14 +208,14 @@ def test_a_fill_does_not_depend_on_the_batch_to_the_byte(solve):
     assert torch.equal(together, alone)
 
 
-def test_a_channel_does_not_depend_on_the_others_to_the_byte():
+def test_a_channel_does_not_depend_on_the_others():
     images, removed = batch(64, 65)
     each = [multigrid.solve(images[:, c : c + 1], removed, PAPER_WEIGHTS) for c in range(3)]
     assert torch.equal(multigrid.solve(images, removed, PAPER_WEIGHTS), torch.cat(each, dim=1))
 
 
 @SOLVERS
-def test_a_fill_does_not_depend_on_the_number_of_threads_to_the_byte(solve):
+def test_a_solution_does_not_depend_on_the_number_of_threads(solve):
     images, removed = batch(64, 65)
     threads, fills = torch.get_num_threads(), []
     try:
@@ -229,26 +229,26 @@ def test_a_fill_does_not_depend_on_the_number_of_threads_to_the_byte(solve):
 
 def test_several_python_threads_may_solve_at_once():
     images, removed = batch(64, 65)
-    expected, found = multigrid.solve(images, removed, PAPER_WEIGHTS), {}
+    expected, solutions = multigrid.solve(images, removed, PAPER_WEIGHTS), {}
 
     def work(name: int) -> None:
-        found[name] = multigrid.solve(images, removed, PAPER_WEIGHTS)
+        solutions[name] = multigrid.solve(images, removed, PAPER_WEIGHTS)
 
     workers = [threading.Thread(target=work, args=(name,)) for name in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert all(torch.equal(found[name], expected) for name in range(4))
+    assert all(torch.equal(solutions[name], expected) for name in range(4))
 
 
 def _solve_in_child(queue, images, removed):
-    # Nothing of torch may use threads here, nor change their number: its OpenMP does not survive a fork.
+    # Torch must not use threads here, nor change their number: its OpenMP does not survive a fork.
     queue.put(multigrid.solve(torch.from_numpy(images), torch.from_numpy(removed), PAPER_WEIGHTS).numpy().tobytes())
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_a_forked_worker_gets_threads_of_its_own():
+def test_a_forked_worker_gets_its_own_threads():
     images, removed = batch(64, 65)
     expected = multigrid.solve(images, removed, PAPER_WEIGHTS).numpy().tobytes()
     context = multiprocessing.get_context("fork")
@@ -265,26 +265,26 @@ def test_a_forked_worker_gets_threads_of_its_own():
 @SOLVERS
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.bfloat16])
 def test_other_precisions_are_converted(solve, dtype):
-    image, removed = picture(16, 17), highest(np.random.default_rng(1).random((16, 17)), 0.5)
-    images, gone = torch.from_numpy(image)[None].to(dtype), torch.from_numpy(removed)[None]
-    filled = solve(images, gone, PAPER_WEIGHTS)
+    image, removed = random_image(16, 17), highest(np.random.default_rng(1).random((16, 17)), 0.5)
+    images, mask = torch.from_numpy(image)[None].to(dtype), torch.from_numpy(removed)[None]
+    filled = solve(images, mask, PAPER_WEIGHTS)
     assert filled.dtype == torch.float32
-    assert torch.equal(filled, solve(images.float(), gone, PAPER_WEIGHTS))
+    assert torch.equal(filled, solve(images.float(), mask, PAPER_WEIGHTS))
 
 
 @SOLVERS
-def test_strided_tensors_that_need_a_gradient_are_filled(solve):
+def test_strided_tensors_that_require_grad_are_accepted(solve):
     images, removed = batch(20, 22)
     strided = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2).requires_grad_()
-    gone = removed.mT.contiguous().mT
-    filled = solve(strided, gone, PAPER_WEIGHTS)
+    mask = removed.mT.contiguous().mT
+    filled = solve(strided, mask, PAPER_WEIGHTS)
     assert not filled.requires_grad
     assert torch.equal(filled, solve(images, removed, PAPER_WEIGHTS))
 
 
 @SOLVERS
-def test_what_lies_under_a_hole_does_not_matter_even_nan(solve):
-    image, removed = picture(32, 32), highest(np.random.default_rng(2).random((32, 32)), 0.6)
+def test_removed_values_do_not_matter_even_nan(solve):
+    image, removed = random_image(32, 32), highest(np.random.default_rng(2).random((32, 32)), 0.6)
     poisoned = image.copy()
     poisoned[:, removed] = np.nan
     poisoned[0, removed] = np.inf
@@ -292,22 +292,22 @@ def test_what_lies_under_a_hole_does_not_matter_even_nan(solve):
 
 
 @SOLVERS
-def test_data_beyond_the_unit_range_are_filled_relative_to_their_range(solve):
-    image, removed = picture(32, 32) * np.float32(255), highest(np.random.default_rng(3).random((32, 32)), 0.8)
+def test_the_tolerance_is_relative_to_the_range_of_the_data(solve):
+    image, removed = random_image(32, 32) * np.float32(255), highest(np.random.default_rng(3).random((32, 32)), 0.8)
     error = np.abs(run(solve, image, removed) - exact_fill(image, removed)).max()
     assert error <= 255 * multigrid.TOLERANCE
 
 
 @SOLVERS
-def test_a_constant_picture_stays_constant(solve):
+def test_a_constant_image_stays_constant(solve):
     removed = highest(np.random.default_rng(4).random((50, 40)), 0.95)
     filled = run(solve, np.full((3, 50, 40), 0.3, np.float32), removed)
     assert np.abs(filled - np.float32(0.3)).max() <= ROUNDING
 
 
 @SOLVERS
-def test_a_large_picture_with_two_kept_pixels_is_filled(solve):
-    # Between two kept corners the fill is antisymmetric about the center, whatever the size.
+def test_a_large_image_with_two_kept_pixels_is_solved(solve):
+    # With two kept corners the solution is antisymmetric about the center, whatever the size.
     image, removed = np.zeros((1, 1001, 801), np.float32), np.ones((1001, 801), bool)
     image[0, -1, -1], removed[0, 0], removed[-1, -1] = 1.0, False, False
     filled = run(solve, image, removed)
@@ -315,7 +315,7 @@ def test_a_large_picture_with_two_kept_pixels_is_filled(solve):
 
 
 @SOLVERS
-def test_everything_removed_is_refused_by_the_picture(solve):
+def test_everything_removed_is_an_error_that_names_the_image(solve):
     removed = torch.zeros(3, 8, 8, dtype=torch.bool)
     removed[1] = True
     with pytest.raises(EverythingRemovedError, match="image 1"):
@@ -324,7 +324,7 @@ def test_everything_removed_is_refused_by_the_picture(solve):
 
 @SOLVERS
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_kept_pixels_that_are_not_finite_are_refused_by_the_picture(solve, value):
+def test_non_finite_kept_pixels_are_an_error_that_names_the_image(solve, value):
     images = torch.rand(3, 2, 8, 8)
     images[2, 1, 4, 4] = value
     removed = torch.zeros(3, 8, 8, dtype=torch.bool)
@@ -334,7 +334,7 @@ def test_kept_pixels_that_are_not_finite_are_refused_by_the_picture(solve, value
 
 
 @SOLVERS
-def test_what_does_not_fit_is_refused(solve):
+def test_wrong_shapes_dtypes_and_weights_are_errors(solve):
     images, removed = torch.rand(2, 3, 8, 8), torch.zeros(2, 8, 8, dtype=torch.bool)
     with pytest.raises(ShapeError, match=r"\(2, 8, 7\)"):
         solve(images, removed[..., 1:], PAPER_WEIGHTS)
@@ -345,15 +345,15 @@ def test_what_does_not_fit_is_refused(solve):
             solve(images, removed, weights)
 
 
-@pytest.mark.parametrize("form", [multigrid, multigrid_torch])
-def test_a_solution_that_is_not_reached_is_an_error_that_names_the_picture(form, monkeypatch):
-    monkeypatch.setattr(form, "LIMIT", 1)
+@pytest.mark.parametrize("module", [multigrid, multigrid_torch])
+def test_missing_the_tolerance_is_an_error_that_names_the_image(module, monkeypatch):
+    monkeypatch.setattr(module, "LIMIT", 1)
     images, removed = batch(24, 37)
     with pytest.raises(SolverError, match=r"image 0 of the batch \(24 × 37\).* after 1 iterations"):
-        form.solve(images, removed, PAPER_WEIGHTS)
+        module.solve(images, removed, PAPER_WEIGHTS)
 
 
-def test_where_nothing_may_be_written_the_kernel_is_compiled_in_memory(monkeypatch):
+def test_without_a_writable_cache_the_kernel_is_compiled_in_memory(monkeypatch):
     def njit(cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available for file")
@@ -364,12 +364,12 @@ def test_where_nothing_may_be_written_the_kernel_is_compiled_in_memory(monkeypat
 
 
 @SOLVERS
-def test_noise_is_added_to_removed_pixels_each_image_getting_its_own_field(solve):
+def test_noise_is_added_to_removed_pixels_from_the_field_of_each_image(solve):
     images, removed = Key(3).uniform([7, 4, 7], (2, 6, 5)), Key(4).uniform(range(3), (6, 5)) < 0.5
     noise = Noise.drawn(Key(5), torch.tensor([7, 4, 7]), (2, 6, 5), 0.25)
     smooth, noisy = solve(images, removed, PAPER_WEIGHTS), solve(images, removed, PAPER_WEIGHTS, noise)
     fields = Key(5).fold("noise").normal([7, 4, 7], (2, 6, 5))
-    gone = removed[:, None].expand_as(images)
-    # A sum of two float32 numbers of about 1, in whatever order it is rounded.
-    assert torch.allclose(noisy[gone], (smooth + 0.25 * fields)[gone], rtol=0, atol=1e-6)
-    assert torch.equal(noisy[~gone], images[~gone])
+    mask = removed[:, None].expand_as(images)
+    # Sums of two float32 numbers of about 1 may be rounded differently.
+    assert torch.allclose(noisy[mask], (smooth + 0.25 * fields)[mask], rtol=0, atol=1e-6)
+    assert torch.equal(noisy[~mask], images[~mask])

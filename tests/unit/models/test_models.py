@@ -1,4 +1,4 @@
-"""The architectures hold what their papers and checkpoints say, and `load` either fills a model or says why not."""
+"""Architectures match their papers and checkpoints; `load` loads weights or explains why it cannot."""
 
 import os
 import sys
@@ -18,7 +18,8 @@ from roadworthy.core.errors import InputError, ModelError, RangeError, WeightsEr
 from roadworthy.core.random import Key
 from roadworthy.models.normalized import Normalized
 from roadworthy.models.resnet import Subsampled
-from roadworthy.training.loop import Recipe, fit, shuffled
+from roadworthy.training.loop import fit, shuffled
+from roadworthy.training.recipe import Recipe
 
 ARCHITECTURES: dict[str, Callable[[], nn.Module]] = {
     "resnet18": partial(models.resnet18, classes=5, width=4),
@@ -89,7 +90,7 @@ def test_cifar_resnets_have_the_parameters_of_the_paper(depth: int, count: int) 
 
 
 @pytest.mark.parametrize("depth", [2, 17, 18, 21, -4])
-def test_a_cifar_resnet_of_a_depth_other_than_6n_plus_2_is_refused(depth: int) -> None:
+def test_a_cifar_resnet_of_a_depth_other_than_6n_plus_2_is_an_error(depth: int) -> None:
     with pytest.raises(RangeError, match=rf"depth={depth}: .*6n\+2"):
         models.cifar_resnet(depth)
 
@@ -111,7 +112,7 @@ def test_the_option_a_shortcut_takes_every_second_pixel_and_pads_channels_on_bot
         (partial(models.resnet50, stem="cifar"), 8),
     ],
 )
-def test_the_stem_decides_how_small_the_last_map_is(build: Callable[..., nn.Module], side: int) -> None:
+def test_the_stem_determines_the_size_of_the_last_feature_map(build: Callable[..., nn.Module], side: int) -> None:
     network, sides = build(width=2, classes=3).eval(), []
     network.layer4.register_forward_hook(lambda module, args, out: sides.append(out.shape[2:]))
     network(torch.rand(1, 3, 64, 64))
@@ -126,19 +127,19 @@ def test_an_image_of_any_size_gives_one_row_of_logits(build: Callable[[], nn.Mod
 
 @any_architecture
 @pytest.mark.parametrize("channels", [1, 4])
-def test_any_number_of_channels_fits(build: Callable[..., nn.Module], channels: int) -> None:
+def test_any_number_of_channels_is_accepted(build: Callable[..., nn.Module], channels: int) -> None:
     assert build(channels=channels).eval()(torch.rand(1, channels, 16, 16)).shape == (1, 5)
 
 
 @any_architecture
-def test_every_relu_is_a_module_of_its_own_that_leaves_its_input_alone(build: Callable[[], nn.Module]) -> None:
+def test_every_relu_is_its_own_module_and_not_in_place(build: Callable[[], nn.Module]) -> None:
     network, calls = build().eval(), Counter[nn.Module]()
     relus = [module for module in network.modules() if isinstance(module, nn.ReLU)]
     for relu in relus:
         relu.register_forward_hook(lambda module, args, out: calls.update([module]))
     network(torch.rand(1, 3, 32, 32))
     assert calls == Counter(relus)  # each exactly once
-    # One ReLU after each convolution that is not a projection: "downsample" adds before the block's last ReLU.
+    # One ReLU after each convolution that is not a projection: "downsample" is added before the last ReLU of the block.
     convolutions = [
         name for name, m in network.named_modules() if isinstance(m, nn.Conv2d) and "downsample" not in name
     ]
@@ -163,19 +164,21 @@ def test_the_small_network_reads_every_pixel_equally_often() -> None:
 @pytest.mark.parametrize("build", [models.resnet18, models.resnet50, models.cifar_resnet, models.small_cnn])
 @pytest.mark.parametrize("name", ["classes", "width", "channels"])
 @pytest.mark.parametrize("size", [0, -1, 2.5])
-def test_a_size_that_does_not_count_is_refused_by_name(build: Callable[..., nn.Module], name: str, size: float) -> None:
+def test_a_size_that_is_not_a_positive_integer_is_an_error(
+    build: Callable[..., nn.Module], name: str, size: float
+) -> None:
     with pytest.raises(RangeError, match=f"{name}={size}: "):
         build(**{name: size})
 
 
-def test_an_unknown_stem_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_stem_lists_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"stem='mnist'.*imagenet, cifar"):
         models.resnet18(stem="mnist")  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Small batches gain little from a second thread, and lose much where other work holds its core."""
+    """Small batches gain little from a second thread and lose much if its core is busy."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -196,39 +199,39 @@ def test_the_small_network_learns_digits() -> None:
     fit(network, shuffled(images[:4000], labels[:4000], recipe.batch_size, key), recipe, key=key)
     with torch.no_grad():
         correct = int((network(images[4000:]).argmax(1) == labels[4000:]).sum())
-    assert correct >= 960  # of 1,000 held out, as promised; 975 to 983 with other seeds, 972 to 983 with longer recipes
+    assert correct >= 960  # of 1,000 held out; 975 to 983 with other seeds, 972 to 983 with longer recipes
 
 
 # ── factories ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_factory_is_called_with_its_options_and_its_network_is_ready_to_evaluator() -> None:
+def test_a_factory_is_called_with_its_options_and_its_network_is_in_eval_mode() -> None:
     network = models.load(models.small_cnn, classes=7, width=2)
     assert network(torch.rand(1, 1, 8, 8)).shape == (1, 7)
     assert not any(module.training for module in network.modules())
 
 
-def test_a_factory_can_be_named() -> None:
+def test_a_factory_can_be_given_by_name() -> None:
     network = models.load("roadworthy.models:cifar_resnet", depth=8, width=2)
     assert isinstance(network, models.CifarResNet)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current folder from which python does not import by itself, as under the command line."""
+    """A current folder that is not on sys.path, as under the command line."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", ".", os.getcwd())])
     return tmp_path
 
 
-def test_a_file_of_the_current_folder_is_found_and_the_path_put_back(folder: Path) -> None:
+def test_a_file_in_the_current_folder_is_imported_and_sys_path_restored(folder: Path) -> None:
     (folder / "my_net_a.py").write_text("from torch import nn\ndef build(n=2):\n    return nn.Linear(n, 2)\n")
     before = list(sys.path)
     assert models.load("my_net_a:build", n=3)(torch.rand(1, 3)).shape == (1, 2)
     assert sys.path == before
 
 
-def test_a_missing_module_is_named_with_where_python_looked(folder: Path) -> None:
+def test_a_missing_module_is_named_with_the_searched_folders(folder: Path) -> None:
     before = list(sys.path)
     with pytest.raises(ModelError) as caught:
         models.load("my_net_missing:build")
@@ -238,42 +241,42 @@ def test_a_missing_module_is_named_with_where_python_looked(folder: Path) -> Non
     assert sys.path == before
 
 
-def test_a_missing_import_inside_the_users_file_is_named_too(folder: Path) -> None:
+def test_a_missing_import_inside_the_users_file_is_named(folder: Path) -> None:
     (folder / "my_net_b.py").write_text("import not_installed_anywhere\n")
     with pytest.raises(ModelError, match=r"my_net_b:build.*no module 'not_installed_anywhere'"):
         models.load("my_net_b:build")
 
 
-def test_a_name_that_cannot_be_imported_inside_the_users_file_is_named_too(folder: Path) -> None:
+def test_a_failing_import_inside_the_users_file_is_named(folder: Path) -> None:
     (folder / "my_net_c.py").write_text("from torch import no_such_name\n")
     with pytest.raises(ModelError, match=r"importing my_net_c failed.*no_such_name"):
         models.load("my_net_c:build")
 
 
-def test_a_missing_factory_is_named_with_the_file_that_lacks_it(folder: Path) -> None:
+def test_a_missing_factory_is_named_with_the_file(folder: Path) -> None:
     (folder / "my_net_d.py").write_text("")
     with pytest.raises(ModelError, match=r"my_net_d \(.*my_net_d\.py\) has no 'build'"):
         models.load("my_net_d:build")
 
 
 @pytest.mark.parametrize("name", ["resnet18", "my-net:build", "./my_net.py:build", ":build", "my_net:", ".net:build"])
-def test_a_malformed_name_is_answered_with_the_right_form(name: str) -> None:
+def test_a_malformed_name_shows_the_right_form(name: str) -> None:
     with pytest.raises(ModelError, match=r"package\.module:factory") as caught:
         models.load(name)
     assert repr(name) in str(caught.value)
 
 
-def test_a_factory_that_makes_no_module_is_named() -> None:
+def test_a_factory_that_returns_no_module_is_an_error() -> None:
     with pytest.raises(ModelError, match="dict returned dict"):
         models.load(dict)  # type: ignore[arg-type]
 
 
-def test_something_that_is_no_factory_is_refused() -> None:
+def test_a_factory_that_is_not_callable_is_an_error() -> None:
     with pytest.raises(ModelError, match="factory is a int"):
         models.load(3)  # type: ignore[arg-type]
 
 
-def test_options_that_the_factory_does_not_know_are_shown_with_its_signature() -> None:
+def test_unknown_options_are_shown_with_the_signature() -> None:
     with pytest.raises(ModelError, match=r"small_cnn\(classes.*'depth': 20"):
         models.load(models.small_cnn, depth=20)
 
@@ -337,13 +340,13 @@ def without_batch_counts(state: State, path: Path) -> None:
 
 @pytest.mark.parametrize("build", [tiny, lambda: Normalized(tiny(), 0.5, 0.5)], ids=["plain", "normalized"])
 @pytest.mark.parametrize("save", SAVED.values(), ids=SAVED)
-def test_weights_arrive_whole(
+def test_weights_are_loaded_from_every_format(
     save: Callable[[State, Path], Path], build: Callable[[], nn.Module], tmp_path: Path
 ) -> None:
     trained = tiny()
     with torch.no_grad():
         for value in trained.state_dict().values():
-            value.copy_(torch.randint(1, 9, value.shape))  # no entry keeps the value it was born with
+            value.copy_(torch.randint(1, 9, value.shape))  # no entry keeps its initial value
     loaded = models.load(build, save(trained.state_dict(), tmp_path))
     loaded = loaded.network.network if isinstance(loaded, Normalized) else loaded
     for key, value in trained.named_parameters():
@@ -359,14 +362,14 @@ class Wrapped(nn.Module):
         self.module = nn.Linear(2, 2)
 
 
-def test_a_prefix_that_belongs_to_the_network_stays(tmp_path: Path) -> None:
+def test_a_prefix_that_belongs_to_the_network_is_kept(tmp_path: Path) -> None:
     trained = Wrapped()
     save_file(trained.state_dict(), tmp_path / "weights.safetensors")
     loaded = models.load(Wrapped, tmp_path / "weights.safetensors")
     assert torch.equal(loaded.get_parameter("module.weight"), trained.module.weight)
 
 
-def test_weights_that_do_not_fit_are_told_apart_by_key_and_shape(tmp_path: Path) -> None:
+def test_mismatched_weights_are_listed_by_key_and_shape(tmp_path: Path) -> None:
     state = models.cifar_resnet(classes=10).state_dict()
     state = {key.replace("linear", "fc"): value for key, value in state.items()}
     save_file(state, tmp_path / "weights.safetensors")
@@ -379,9 +382,9 @@ def test_weights_that_do_not_fit_are_told_apart_by_key_and_shape(tmp_path: Path)
     assert str(tmp_path / "weights.safetensors") in message
 
 
-def test_weights_for_a_bare_function_are_refused(tmp_path: Path) -> None:
+def test_weights_for_a_plain_function_are_an_error(tmp_path: Path) -> None:
     save_file({"fc.bias": torch.ones(10)}, tmp_path / "weights.safetensors")
-    with pytest.raises(WeightsError, match=r"does not fit Normalized: 1 unexpected: fc\.bias"):
+    with pytest.raises(WeightsError, match=r"does not match Normalized: 1 unexpected: fc\.bias"):
         models.load(lambda: Normalized(torch.sin), tmp_path / "weights.safetensors")
 
 
@@ -391,7 +394,7 @@ def test_only_the_first_few_wrong_keys_are_listed(tmp_path: Path) -> None:
         models.load(tiny, tmp_path / "weights.safetensors")
 
 
-def test_a_failed_load_leaves_no_half_filled_network(tmp_path: Path) -> None:
+def test_a_failed_load_leaves_the_network_unchanged(tmp_path: Path) -> None:
     network = tiny()
     before = network.fc.bias.clone()
     save_file({"fc.bias": torch.ones(10)}, tmp_path / "weights.safetensors")
@@ -408,7 +411,7 @@ def test_missing_weights_are_named_with_their_full_path(folder: Path) -> None:
 
 @pytest.mark.parametrize("save", [SAVED["as_safetensors"], SAVED["as_state_dict"]], ids=["safetensors", "pth"])
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
-def test_a_truncated_file_is_named_with_the_cure(
+def test_a_truncated_file_is_an_error_with_advice(
     save: Callable[[State, Path], Path], share: float, tmp_path: Path
 ) -> None:
     path = save(tiny().state_dict(), tmp_path)
@@ -420,7 +423,7 @@ def test_a_truncated_file_is_named_with_the_cure(
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
-def test_a_file_of_noise_is_named_with_the_cure(suffix: str, tmp_path: Path) -> None:
+def test_a_file_of_random_bytes_is_an_error_with_advice(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"noise{suffix}"
     path.write_bytes(np.random.default_rng(0).bytes(5000))
     with pytest.raises(WeightsError, match=r"noise.*cannot be read.*safetensors\.torch\.save_file"):
@@ -428,7 +431,7 @@ def test_a_file_of_noise_is_named_with_the_cure(suffix: str, tmp_path: Path) -> 
 
 
 class Bomb:
-    """Unpickled without care, it makes a folder."""
+    """Creates a folder if it is unpickled."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -437,29 +440,29 @@ class Bomb:
         return os.mkdir, (str(self.folder),)
 
 
-def test_a_pickle_with_code_in_it_is_refused_and_not_run(tmp_path: Path) -> None:
+def test_code_in_a_pickle_is_not_executed(tmp_path: Path) -> None:
     torch.save({"fc.weight": Bomb(tmp_path / "harm")}, tmp_path / "weights.pth")
     with pytest.raises(WeightsError, match="more than tensors; save tensors only"):
         models.load(tiny, tmp_path / "weights.pth")
     assert not (tmp_path / "harm").exists()
 
 
-def test_a_pickled_network_is_refused_with_the_cure(tmp_path: Path) -> None:
+def test_a_pickled_network_is_an_error_with_advice(tmp_path: Path) -> None:
     torch.save(tiny(), tmp_path / "weights.pt")
     with pytest.raises(WeightsError, match="more than tensors; save tensors only"):
         models.load(tiny, tmp_path / "weights.pt")
 
 
 @pytest.mark.parametrize("content", [[torch.zeros(1)], {"epoch": 3}, {"state_dict": {"fc.bias": [0.0]}}])
-def test_a_file_without_a_state_dict_is_refused(content: object, tmp_path: Path) -> None:
+def test_a_file_without_a_state_dict_is_an_error(content: object, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "weights.pth")
     with pytest.raises(WeightsError, match="not a state dict of tensors"):
         models.load(tiny, tmp_path / "weights.pth")
 
 
-def test_an_unknown_kind_of_file_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "weights.h5").touch()
-    with pytest.raises(WeightsError, match=r"\.h5 is none of \.safetensors, \.pth, \.pt"):
+    with pytest.raises(WeightsError, match=r"\.h5 is not one of \.safetensors, \.pth, \.pt"):
         models.load(tiny, tmp_path / "weights.h5")
 
 
@@ -472,5 +475,5 @@ def test_the_published_resnet20_recognizes_the_first_cifar10_test_images(real_da
     images = torch.from_numpy(records[:, 1:]).reshape(-1, 3, 32, 32) / 255
     with torch.no_grad():
         correct = int((model(images).argmax(1) == torch.from_numpy(records[:, 0])).sum())
-    # 915 measured (all 10,000: 9,173, see claims/test_resnet20.py); one tie may fall otherwise on another CPU.
+    # 915 measured (all 10,000: 9,173, see claims/test_resnet20.py); a near tie may change on another CPU.
     assert abs(correct - 915) <= 1

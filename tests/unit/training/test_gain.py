@@ -1,4 +1,4 @@
-"""Training a GAIN: it learns, survives being stopped, and says when it does not."""
+"""Training GAIN: it learns, resumes after an interruption, and reports failures."""
 
 import math
 from dataclasses import replace
@@ -12,13 +12,13 @@ from roadworthy.core.random import Key
 from roadworthy.datasets import Arrays
 from roadworthy.evaluation.quality import imputation_quality
 from roadworthy.imputers import DatasetMean
-from roadworthy.training import gain as gan_training
+from roadworthy.training import gain as gain_training
 from roadworthy.training.gain import train_gain
 from roadworthy.training.gain_search import grid, search
 
 
 def flat(n, start=0):
-    """Each image has one gray all over: what is kept says all about what is gone."""
+    """Images of a single gray level: the kept pixels determine the removed ones."""
     ids = range(start, start + n)
     return Arrays(Key(5).uniform(ids, (1, 1, 1)).expand(n, 1, 8, 8).clone(), ids=list(ids))
 
@@ -28,26 +28,26 @@ def trained():
     return train_gain(gains.TINY, flat(64))
 
 
-def same(one, other):
-    tensors, others = one.tensors(), other.tensors()
-    return tensors.keys() == others.keys() and all(torch.equal(tensors[name], others[name]) for name in tensors)
+def same(first, second):
+    a, b = first.tensors(), second.tensors()
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_on_flat_images_the_holes_get_the_images_gray():
+def test_on_flat_images_removed_pixels_get_the_gray_of_the_image():
     recipe = replace(gains.TINY, epochs=12, width=8)
-    made = train_gain(recipe, flat(400))
+    result = train_gain(recipe, flat(400))
     test = flat(60, start=1000)
-    rows = list(imputation_quality({"gain": made.gain, "mean": DatasetMean.of(test)}, test))
+    rows = list(imputation_quality({"gain": result.gain, "mean": DatasetMean.of(test)}, test))
     mse = {name: [row.mse for row in rows if row.imputer == name] for name in ("gain", "mean")}
-    # Greys are uniform in [0, 1]: the mean fill errs by their variance, 1/12.
+    # Gray levels are uniform in [0, 1]: the MSE of the mean is their variance, 1/12.
     assert mse["mean"] == pytest.approx([1 / 12] * 6, rel=0.25)
     assert all(gain < mean / 4 for gain, mean in zip(mse["gain"], mse["mean"], strict=True))
-    first, best = made.records[0], made.records[made.epoch]
-    assert best.imputation == min(record.imputation for record in made.records) < first.imputation
+    first, best = result.records[0], result.records[result.epoch]
+    assert best.imputation == min(record.imputation for record in result.records) < first.imputation
     assert best.reconstruction < first.reconstruction
 
 
-def test_stopped_and_gone_on_with_it_has_the_same_curve_and_weights(trained, tmp_path):
+def test_a_resumed_training_has_the_same_curve_and_weights(trained, tmp_path):
     def stop(record):
         if record.epoch == 1:
             raise KeyboardInterrupt
@@ -57,12 +57,12 @@ def test_stopped_and_gone_on_with_it_has_the_same_curve_and_weights(trained, tmp
         train_gain(gains.TINY, flat(64), checkpoint=path, on_epoch=stop)
     seen = []
     again = train_gain(gains.TINY, flat(64), checkpoint=path, on_epoch=seen.append)
-    assert [record.epoch for record in seen] == [1, 2]  # epoch 0 was whole, epoch 1 was not written yet
+    assert [record.epoch for record in seen] == [1, 2]  # epoch 0 was complete, epoch 1 was not written yet
     assert again.records == trained.records
     assert same(again, trained)
 
 
-def test_a_longer_training_goes_on_where_a_shorter_one_ended_and_another_one_does_not(trained, tmp_path):
+def test_a_longer_training_resumes_a_shorter_one_but_not_one_with_other_settings(trained, tmp_path):
     path, seen = tmp_path / "gain.checkpoint", []
     train_gain(replace(gains.TINY, epochs=2), flat(64), checkpoint=path)
     assert same(train_gain(gains.TINY, flat(64), checkpoint=path, on_epoch=seen.append), trained)
@@ -75,53 +75,53 @@ def test_a_longer_training_goes_on_where_a_shorter_one_ended_and_another_one_doe
         assert [record.epoch for record in seen] == [0]
 
 
-def test_a_training_that_becomes_nan_is_told_and_its_last_good_checkpoint_is_kept(monkeypatch, tmp_path):
-    path, right = tmp_path / "gain.checkpoint", gan_training.losses
+def test_a_training_that_becomes_nan_is_an_error_and_its_last_good_checkpoint_is_kept(monkeypatch, tmp_path):
+    path, original = tmp_path / "gain.checkpoint", gain_training.losses
     train_gain(replace(gains.TINY, epochs=1), flat(64), checkpoint=path)
     good = path.read_bytes()
     monkeypatch.setattr(
-        gan_training, "losses", lambda *given: right(*given)._replace(adversarial=torch.tensor(math.nan))
+        gain_training, "losses", lambda *given: original(*given)._replace(adversarial=torch.tensor(math.nan))
     )
     with pytest.raises(TrainingError, match=r"alpha 100, hint 0.01.*nan in epoch 1.*last good epoch is kept in .*gain"):
         train_gain(gains.TINY, flat(64), checkpoint=path)
     assert path.read_bytes() == good
 
 
-def test_a_training_with_a_wild_learning_rate_is_no_gain():
+def test_a_training_with_a_huge_learning_rate_is_an_error():
     with pytest.raises(TrainingError, match=r"lower the learning rate|not finite"):
         train_gain(replace(gains.TINY, lr=1e38), flat(64))
 
 
-def test_training_leaves_the_global_generator_alone_and_held_out_images_are_not_learned_from(monkeypatch):
-    seen, pack = {}, gan_training.packed
+def test_training_leaves_the_global_generator_unchanged_and_does_not_use_held_out_images(monkeypatch):
+    seen, pack = {}, gain_training.packed
 
     def watched(batch, recipe, key):
         seen.setdefault("held out" in key.path, set()).update(batch.ids.tolist())
         return pack(batch, recipe, key)
 
-    monkeypatch.setattr(gan_training, "packed", watched)
+    monkeypatch.setattr(gain_training, "packed", watched)
     state = torch.get_rng_state()
     train_gain(replace(gains.TINY, epochs=1), flat(64))
     assert torch.equal(torch.get_rng_state(), state)
     assert [len(seen[False]), len(seen[True]), seen[False] & seen[True]] == [48, 16, set()]  # a quarter is held out
 
 
-def test_a_search_has_a_cell_for_every_pair_and_a_failure_stops_none(monkeypatch, tmp_path):
-    right = gan_training.losses
+def test_a_search_has_a_cell_for_every_pair_and_continues_after_a_failure(monkeypatch, tmp_path):
+    original = gain_training.losses
     recipes = grid(replace(gains.TINY, epochs=1), (1.0, 50.0), (0.1, 0.5))
     cells = list(search(recipes, flat(64), tmp_path))
     assert [(cell.alpha, cell.hint) for cell in cells] == [(1, 0.1), (1, 0.5), (50, 0.1), (50, 0.5)]
     assert all(0 < cell.imputation < 1 and not cell.failure for cell in cells)
     assert len({cell.imputation for cell in cells}) == 4
     monkeypatch.setattr(
-        gan_training, "losses", lambda *given: right(*given)._replace(adversarial=torch.tensor(math.nan))
+        gain_training, "losses", lambda *given: original(*given)._replace(adversarial=torch.tensor(math.nan))
     )
-    assert list(search(recipes, flat(64), tmp_path)) == cells  # trained before: taken from their files
+    assert list(search(recipes, flat(64), tmp_path)) == cells  # already trained: read from their files
     again = list(search(recipes[:2], flat(64, start=5), tmp_path))
     assert [(math.isnan(cell.imputation), "failed" in cell.failure) for cell in again] == [(True, True)] * 2
 
 
-def test_a_search_is_checked_whole_before_it_starts():
+def test_all_settings_of_a_search_are_checked_before_it_starts():
     with pytest.raises(RangeError, match="hint=2"):
         grid(gains.TINY, (1.0,), (0.1, 2))
     with pytest.raises(RangeError, match="the grid is empty"):

@@ -1,4 +1,4 @@
-"""Any other Captum method, by its class."""
+"""Captum methods, by their class."""
 
 from difflib import get_close_matches
 from inspect import signature
@@ -6,7 +6,7 @@ from typing import Any, final
 
 from torch import Tensor, nn
 
-from roadworthy.attributions.maps import Reduce, reduced
+from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import InputError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Maps, Model
@@ -16,22 +16,28 @@ from roadworthy.core.types import Batch, Maps, Model
 class Captum:
     """Any Captum method that takes a `target`: `Captum(captum.attr.Saliency, abs=False)`.
 
-    `options` go to `attribute`, `init` to the constructor: `Captum(LayerGradCam, init={"layer": net.layer4})`. A layer
-    may also be given by name, "layer4.0.conv1". The method gets the network and its normalized input. Methods that draw
-    random numbers are seeded by key and ids, so that they repeat; their maps depend on the batch size, because Captum
-    offers no stream per image.
+    `options` are passed to `attribute`, `init` to the constructor: `Captum(LayerGradCam, init={"layer": net.layer4})`.
+    A layer may also be given by name, "layer4.0.conv1". The method receives the network and its normalized input.
+    Random methods are seeded by key and ids, so they are reproducible, but their maps depend on the batch size because
+    Captum has no random stream per image. `channel_reduction`: by default that of the experiment.
     """
 
     def __init__(
-        self, method: type, *, reduce: Reduce = "sum", init: dict[str, Any] | None = None, **options: Any
+        self,
+        method: type,
+        *,
+        channel_reduction: ChannelReduction | None = None,
+        init: dict[str, Any] | None = None,
+        **options: Any,
     ) -> None:
         if not hasattr(method, "attribute"):
-            raise InputError(f"{method!r} has no attribute(): give a class of captum.attr")
+            raise InputError(f"{method!r} has no attribute() method: give a class from captum.attr")
         if "layer" in signature(method).parameters and "layer" not in (init or {}):
             raise InputError(
                 f'{method.__name__} explains a layer: Captum({method.__name__}, init={{"layer": net.layer4}})'
             )
-        self.method, self.reduce, self.init, self.options = method, reduce, init or {}, options
+        self.method, self.init, self.options = method, init or {}, options
+        self.channel_reduction = channel_reduction
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         init = {
@@ -42,7 +48,7 @@ class Captum:
             maps: Tensor = self.method(model.network, **init).attribute(
                 model.normalize(batch.images).requires_grad_(), target=batch.labels, **self.options
             )
-        return reduced(maps.detach(), self.reduce)
+        return reduced(maps.detach(), self.channel_reduction) if self.channel_reduction else maps.detach()
 
 
 def _layer(network: Any, name: str) -> nn.Module:

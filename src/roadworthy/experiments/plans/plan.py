@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from roadworthy.core.masks import FRACTIONS
 from roadworthy.training.gain import GainRecipe
-from roadworthy.training.loop import Recipe
+from roadworthy.training.recipe import Recipe
 
 Spec = Mapping[str, Any]
 """What to build, in strings, numbers, lists and tables: a registry `name` and its options, or the user's `function`.

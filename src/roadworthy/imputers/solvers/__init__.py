@@ -1,1 +1,1 @@
-"""Solvers of Noisy Linear's linear system."""
+"""Solvers of the linear system of Noisy Linear imputation."""

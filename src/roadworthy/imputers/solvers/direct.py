@@ -1,7 +1,7 @@
 """The reference solver of Noisy Linear: one banded Cholesky per image, exact to rounding in float64.
 
-The matrix is symmetric positive definite as long as one pixel is kept. Unknowns in raster order along the longer side
-give a band of about the shorter side; where that band would be too large for memory, sparse LU takes over.
+The matrix is symmetric positive definite as long as one pixel is kept. With unknowns in raster order along the longer
+side, the bandwidth is about the shorter side; if the band would not fit into memory, sparse LU is used instead.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,9 @@ _DIRECTIONS = ((0, 1, 0), (1, 0, 0), (1, 1, 1), (1, -1, 1))
 
 
 def solve(images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None) -> Images:
-    pixels, gone = images.detach().cpu().numpy(), removed.cpu().numpy()
-    planes = [_fill(image, hole, weights) for image, hole in zip(pixels, gone, strict=True)]
+    """Fill each image exactly; kept pixels stay bit-equal, the input is not modified."""
+    pixels, masks = images.detach().cpu().numpy(), removed.cpu().numpy()
+    planes = [_fill(image, mask, weights) for image, mask in zip(pixels, masks, strict=True)]
     filled = torch.from_numpy(np.stack(planes)).to(images.device)
     return noise.added(filled, removed) if noise else filled
 
@@ -33,26 +34,26 @@ def _fill(image: NDArray[np.float32], removed: NDArray[np.bool_], weights: tuple
     """One image `(c, h, w)`: A x = b over the removed pixels, channels as right-hand sides."""
     if not removed.any():
         return image.copy()
-    if removed.shape[1] > removed.shape[0]:  # raster along the longer side keeps the band narrow
+    if removed.shape[1] > removed.shape[0]:  # raster order along the longer side keeps the band narrow
         return _fill(image.transpose(0, 2, 1), removed.T, weights).transpose(0, 2, 1)
     first, second, weight = _edges(removed.shape, weights)
     number = np.cumsum(removed.ravel()) - 1
     values = image.reshape(len(image), -1).T.astype(np.float64)
-    gone = removed.ravel()
+    unknown = removed.ravel()
 
-    diagonal = np.zeros(gone.size)
+    diagonal = np.zeros(unknown.size)
     for end in (first, second):
-        diagonal += np.bincount(end, weight, gone.size)
-    known = np.zeros((gone.size, values.shape[1]))
-    for here, there in ((first, second), (second, first)):
-        rim = gone[here] & ~gone[there]
-        np.add.at(known, here[rim], weight[rim, None] * values[there[rim]])
-    inner = gone[first] & gone[second]
+        diagonal += np.bincount(end, weight, unknown.size)
+    known = np.zeros((unknown.size, values.shape[1]))
+    for pixel, neighbor in ((first, second), (second, first)):
+        rim = unknown[pixel] & ~unknown[neighbor]
+        np.add.at(known, pixel[rim], weight[rim, None] * values[neighbor[rim]])
+    inner = unknown[first] & unknown[second]
     solution = _solve_symmetric(
-        diagonal[gone], number[first[inner]], number[second[inner]], -weight[inner], known[gone]
+        diagonal[unknown], number[first[inner]], number[second[inner]], -weight[inner], known[unknown]
     )
     filled = image.copy().reshape(len(image), -1)
-    filled[:, gone] = solution.T
+    filled[:, unknown] = solution.T
     return filled.reshape(image.shape)
 
 
@@ -62,9 +63,9 @@ def _edges(shape: tuple[int, int], weights: tuple[float, float]) -> tuple[NDArra
 
     def pairs() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], float]]:
         for down, right, kind in _DIRECTIONS:
-            here = index[: shape[0] - down, max(0, -right) : shape[1] - max(0, right)]
-            there = index[down:, max(0, right) : shape[1] + min(0, right)]
-            yield here.ravel(), there.ravel(), weights[kind]
+            pixels = index[: shape[0] - down, max(0, -right) : shape[1] - max(0, right)]
+            neighbors = index[down:, max(0, right) : shape[1] + min(0, right)]
+            yield pixels.ravel(), neighbors.ravel(), weights[kind]
 
     first, second, weight = zip(*((a, b, np.full(a.size, w)) for a, b, w in pairs()), strict=True)
     return np.concatenate(first), np.concatenate(second), np.concatenate(weight)

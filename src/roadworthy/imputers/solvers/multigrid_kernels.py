@@ -1,12 +1,13 @@
-"""The loops of `multigrid.py`, compiled by numba: matrices PᵀAP, one V-cycle, conjugate gradients.
+"""The kernels of `multigrid.py`, compiled by numba: matrices PᵀAP, one V-cycle, conjugate gradients.
 
-Layout: a level of h × w cells lies in a flat array, rows w + 1 apart, zeros around it (the zero after a row is also
-the zero before the next), so that one vectorised loop over a *run* of flat indices covers many rows. All levels lie in
-the same arrays, one after the other, the pixels first. A cell holds its links to the right and to the row below; the
-other four are those of its neighbors. Compiled functions take the whole `Space` and indices are unsigned: numba then
-counts no references and makes no provision for x[-1]. Loops have one output each, or LLVM would not vectorise them.
+Layout: a level of h × w cells is stored in a flat array with row stride w + 1 and zeros around it (the zero after a
+row is also the zero before the next), so that one vectorized loop over a *run* of flat indices covers many rows. All
+levels share the same arrays, one after the other, the pixels first. A cell stores its links to the right and to the row
+below; the other four are stored by its neighbors. Compiled functions take the whole `Space`, and indices are unsigned:
+numba then counts no references and does not handle negative indices. Loops have one output each so that LLVM vectorizes
+them.
 
-One file, though long: numba renews a cached function when its own file changes, not when those of its callees do.
+This is one long file because numba invalidates a cached function only when its own file changes, not those it calls.
 """
 
 from collections.abc import Callable
@@ -26,27 +27,27 @@ _F4, _F8, _U8 = np.float32, np.float64, np.uint64
 _U1, _U2 = _U8(1), _U8(2)
 _ZERO, _QUARTER, _HALF, _ONE = _F4(0), _F4(0.25), _F4(0.5), _F4(1)
 DAMPING = 0.9
-"""Of Jacobi. Below 1, as a checkerboard would survive plain Jacobi where diagonal weights are 0."""
+"""Of Jacobi smoothing. Below 1, because plain Jacobi does not damp a checkerboard if diagonal weights are 0."""
 _DAMPING = _F4(DAMPING)
 SINGULAR = 1e-5
-"""What is added, relatively, to the diagonal of the coarsest matrix."""
+"""Relative shift of the diagonal of the coarsest matrix, which may be singular."""
 SAFETY, FLOOR = 4.0, 0.15
-"""Of the error's estimate, see `_converge`. Over 1,300 masks of ten kinds the largest error was half the tolerance."""
+"""Of the error estimate, see `_converge`. Over 1,300 masks of ten kinds the largest error was half the tolerance."""
 NOT_FINITE, NOTHING_KEPT = -1.0, -2.0
-"""Instead of an error's estimate."""
+"""Codes that take the place of an error estimate."""
 _COARSEST = 3
-"""Sides of the coarsest level, which is solved by its inverse."""
+"""Largest side of the coarsest level, which is solved by its inverse."""
 _STEP = 16
-"""Runs are looked for one vector at a time."""
+"""Granularity of runs, in cells: one vector."""
 _GAP = 32
-"""Known cells that a run may bridge: starting another one costs as much as computing these in vain."""
+"""Kept cells that a run may include: starting a new run costs as much as computing these in vain."""
 _EASY = _F4(0.5)
-"""The share of a diagonal that flows to kept pixels from which on Jacobi alone is good enough."""
+"""If at least this fraction of every diagonal flows to kept pixels, Jacobi alone is good enough."""
 _HEIGHT, _WIDTH, _START, _RUNS, _COUNT = range(5)
 
 
 class Links(NamedTuple):
-    """A matrix with 9 entries per row; `absorbed`, the sum of a row, is what flows to kept pixels."""
+    """A symmetric matrix with 9 entries per row; `absorbed`, the row sum, is the flow to kept pixels."""
 
     absorbed: Flat
     east: Flat
@@ -57,20 +58,20 @@ class Links(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What one thread works in."""
+    """The working memory of one thread."""
 
     table: NDArray[np.int64]
     """A row per level: height, width, start, first run, number of runs."""
     runs: NDArray[np.uint64]
     links: Links
     half: Links
-    """A level whose rows are coarsened and whose columns are not yet."""
+    """A level with coarsened rows and fine columns."""
     inverse: Flat
     residual: Flat
     guess: Flat
     work: Flat
     exact: Exact
-    """The pixels' diagonal in float64."""
+    """The diagonal of the pixel level in float64."""
     known: Flat
     fill: Flat
     direction: Flat
@@ -78,20 +79,20 @@ class Space(NamedTuple):
     bottom: Exact
     """The inverse of the coarsest matrix."""
     deepest: NDArray[np.int64]
-    """One number: the last level that is of use for the image at hand."""
+    """One number: the last level that the current image needs."""
     steps: Exact
-    """The step lengths of conjugate gradients, and how much of the last direction they keep."""
+    """The coefficients α (step length) and β (share of the last direction) of conjugate gradients."""
 
 
 def _compiled(function: Function, *, inline: str = "never", fastmath: Any = True) -> Function:
-    """A part of `fill_planes`, which alone is called from Python and cached; `inline` for what is called once."""
+    """Compile a part of `fill_planes`, the only function called from Python and cached; inline what is called once."""
     njit: Any = numba.njit
     wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(Function, njit(nogil=True, error_model="numpy", fastmath=fastmath, inline=inline, **wrappers)(function))
 
 
 def _cached(function: Function) -> Function:
-    """Machine code is kept on disk, or, where numba may write nowhere, made anew in each process."""
+    """Cache machine code on disk or, if numba has no writable cache directory, compile in each process."""
     options = partial(numba.njit, nogil=True, error_model="numpy", fastmath=True)
     try:
         return cast(Function, options(cache=True)(function))
@@ -100,7 +101,7 @@ def _cached(function: Function) -> Function:
 
 
 def sizes(height: int, width: int) -> list[tuple[int, int]]:
-    """Heights and widths of the levels, the pixels first; an even side gets a node beyond its end."""
+    """Heights and widths of the levels, the pixels first; an even side gets one node beyond its end."""
     levels = [(height, width)]
     while len(levels) == 1 or max(levels[-1]) > _COARSEST:
         levels.append((levels[-1][0] // 2 + 1, levels[-1][1] // 2 + 1))
@@ -109,10 +110,10 @@ def sizes(height: int, width: int) -> list[tuple[int, int]]:
 
 def make_space(height: int, width: int, limit: int) -> Space:
     levels = sizes(height, width)
-    rooms = [(h + 3) * (w + 1) + _STEP for h, w in levels]
-    starts = np.cumsum([0, *rooms])
-    pixels, total, half = rooms[0], int(starts[-1]), (height // 2 + 4) * (width + 4)
-    runs = np.cumsum([0] + [room // _STEP + 1 for room in rooms])
+    lengths = [(h + 3) * (w + 1) + _STEP for h, w in levels]
+    starts = np.cumsum([0, *lengths])
+    pixels, total, half = lengths[0], int(starts[-1]), (height // 2 + 4) * (width + 4)
+    runs = np.cumsum([0] + [length // _STEP + 1 for length in lengths])
 
     def flat(size: int) -> Flat:
         return np.zeros(size, _F4)
@@ -128,7 +129,7 @@ def make_space(height: int, width: int, limit: int) -> Space:
         guess=flat(total),
         work=flat(total),
         exact=np.zeros(pixels),
-        # Once the coarse matrices are made, the pixels' links are constants: their room is used again.
+        # Once the coarse matrices are built, the links of the pixel level are constants; their memory is reused.
         known=links.east[:pixels],
         fill=links.south[:pixels],
         direction=links.southeast[:pixels],
@@ -169,7 +170,7 @@ def _prepare(space: Space, removed: Mask, ratio: float) -> None:
     """All matrices of one image, shared by its channels."""
     space.guess[:] = 0
     space.work[:] = 0
-    _open_pixels(space, removed, ratio)
+    _init_pixels(space, removed, ratio)
     _link_pixels(space, _F4(ratio))
     _find_runs(space, 0)
     space.deepest[0] = 0
@@ -186,25 +187,25 @@ def _prepare(space: Space, removed: Mask, ratio: float) -> None:
 
 
 @_compiled
-def _open_pixels(space: Space, removed: Mask, ratio: float) -> None:
-    """The diagonal, and the mask (in `guess`, for now). At the border the missing neighbors' weight drops out."""
+def _init_pixels(space: Space, removed: Mask, ratio: float) -> None:
+    """The diagonal and the mask (temporarily in `guess`). Missing neighbors at the border have weight 0."""
     mask, exact = space.guess, space.exact
     height, width = removed.shape
     for i in range(height):
         vertical = (i > 0) + (i < height - 1)
         inner, edge = 2 + vertical + ratio * (2 * vertical), 1 + vertical + ratio * vertical
-        k, gone = _U8((i + 1) * (width + 1) + 1), removed[i]
+        k, unknown = _U8((i + 1) * (width + 1) + 1), removed[i]
         for j in range(_U8(width)):
-            mask[k + j] = _F4(gone[j])
+            mask[k + j] = _F4(unknown[j])
         for j in range(_U8(width)):
-            exact[k + j] = inner * _F8(gone[j])
+            exact[k + j] = inner * _F8(unknown[j])
         for j in (0, width - 1):
-            exact[(i + 1) * (width + 1) + 1 + j] = (edge if width > 1 else _F8(vertical)) * _F8(gone[j])
+            exact[(i + 1) * (width + 1) + 1 + j] = (edge if width > 1 else _F8(vertical)) * _F8(unknown[j])
 
 
 @_compiled
 def _link_pixels(space: Space, ratio: Any) -> None:
-    """Links between removed pixels; the rest of the diagonal flows to kept ones."""
+    """Links between removed pixels; the rest of the diagonal is the flow to kept ones."""
     mask, exact, inverse, links = space.guess, space.exact, space.inverse, space.links
     absorbed, diagonal, east, south = links.absorbed, links.diagonal, links.east, links.south
     southeast, southwest = links.southeast, links.southwest
@@ -228,7 +229,7 @@ def _link_pixels(space: Space, ratio: Any) -> None:
 
 @_compiled
 def _find_runs(space: Space, depth: int) -> None:
-    """Flat intervals that hold every unknown cell of a level."""
+    """Flat intervals that contain every unknown cell of a level."""
     inverse, runs = space.inverse, space.runs
     height, width, start = _shape(space, depth)
     begin, end = start + width + 2, start + (height + 1) * (width + 1)
@@ -328,13 +329,13 @@ def _sum_rows(space: Space, depth: int) -> None:
 
 @_compiled
 def _is_easy(space: Space, depth: int) -> bool:
-    """Whether every node loses so much to kept pixels that Jacobi alone solves this level."""
+    """Whether every node is coupled to kept pixels so strongly that Jacobi alone solves this level."""
     absorbed, diagonal = space.links.absorbed, space.links.diagonal
     _, first, last = _span(space, depth)
-    wide = 0
+    weak = 0
     for k in range(first, last):
-        wide += absorbed[k] < _EASY * diagonal[k]
-    return wide == 0
+        weak += absorbed[k] < _EASY * diagonal[k]
+    return weak == 0
 
 
 @_compiled
@@ -355,7 +356,7 @@ def _invert_diagonal(space: Space, depth: int) -> None:
 
 @_compiled
 def _invert_coarsest(space: Space) -> None:
-    """Gauss-Jordan. Nodes that share their only pixels make the matrix singular; a touch on its diagonal cures it."""
+    """Gauss-Jordan. Nodes that share all their pixels make the matrix singular; a small diagonal shift fixes it."""
     links, inverse = space.links, space.bottom
     height, width, start = _shape(space, len(space.table) - 1)
     inverse[:] = 0.0
@@ -496,7 +497,7 @@ def _restrict(space: Space, depth: int) -> None:
 
 @_compiled
 def _interpolate(space: Space, depth: int) -> None:
-    """Add P·work of the next level to guess; its rows are first stretched into a buffer that is idle by now."""
+    """Add P·work of the next level to guess; its rows are first interpolated into a free buffer."""
     work, guess, inverse, wide = space.work, space.guess, space.inverse, space.half.east
     height, width, start = _shape(space, depth)
     nodes, width_from, start_from = _shape(space, depth + 1)
@@ -535,16 +536,16 @@ def _solve_coarsest(space: Space, depth: int) -> None:
 
 @_compiled
 def _largest(values: Flat, size: int) -> float:
-    """Largest absolute value; by its bits, which sort like numbers and whose maximum LLVM vectorises."""
-    bits, largest, found = values.view(np.int32), np.int32(0), np.empty(1, np.int32)
+    """Largest absolute value, compared by bit patterns, which sort like numbers and whose maximum LLVM vectorizes."""
+    bits, largest, result = values.view(np.int32), np.int32(0), np.empty(1, np.int32)
     for k in range(size):
         largest = max(largest, bits[k] & np.int32(0x7FFFFFFF))
-    found[0] = largest
-    return _F8(found.view(np.float32)[0])
+    result[0] = largest
+    return _F8(result.view(np.float32)[0])
 
 
 @_compiled
-def _turn(space: Space, keep: Any) -> None:
+def _update_direction(space: Space, keep: Any) -> None:
     """direction = work + keep·direction"""
     direction, work, runs = space.direction, space.work, space.runs
     first, last = _runs_of(space, 0)
@@ -581,7 +582,7 @@ def _add(target: Flat, factor: Any, other: Flat, space: Space) -> None:
 
 @_compiled
 def _true_residual(x: Flat, known: Flat, out: Flat, space: Space, ratio: float) -> None:
-    """out = known − A·x, formed in float64: in a large hole float32 would lose the small flows that decide."""
+    """out = known − A·x in float64: for large removed regions float32 would lose the small differences that matter."""
     exact, runs, s = space.exact, space.runs, _U8(space.table[0, 1] + 1)
     first, last = _runs_of(space, 0)
     for run in range(first, last):
@@ -597,38 +598,38 @@ def _converge(space: Space, ratio: float, tolerance: float, limit: int) -> tuple
     """Solve A·fill = known from fill = 0; returns iterations and the estimated largest error.
 
     With z = M·residual, M the cycle, the error of fill is (M·A)⁻¹z, and that of fill + z is (1 − M·A)(M·A)⁻¹z: at most
-    |z|·(1 − λ)/λ in the energy norm, λ the smallest eigenvalue of M·A, which the iteration itself reveals. The largest
-    error is estimated likewise, with some safety.
+    |z|·(1 − λ)/λ in the energy norm, where λ is the smallest eigenvalue of M·A, estimated by the iteration itself. The
+    largest error is estimated in the same way, with a safety factor.
     """
     steps, size = space.steps, len(space.fill)
-    before, estimate, largest = 1.0, np.inf, np.inf
-    for turn in range(limit):
+    previous, estimate, largest = 1.0, np.inf, np.inf
+    for iteration in range(limit):
         product = _cycle(space, ratio)
         if product == 0:
-            return turn, 0.0
-        if turn > 0:
-            rate, largest = smallest_ritz(steps, turn), _largest(space.work, size)
+            return iteration, 0.0
+        if iteration > 0:
+            rate, largest = smallest_ritz(steps, iteration), _largest(space.work, size)
             estimate = largest * SAFETY * max((1 - rate) / rate, FLOOR)
             if estimate <= tolerance:
                 _add(space.fill, _ONE, space.work, space)
-                return turn + 1, estimate
-        steps[1, turn] = product / before if turn > 0 else 0.0
-        before = product
-        _turn(space, _F4(steps[1, turn]))
-        steps[0, turn] = product / _apply(space, _F4(ratio))
-        if not steps[0, turn] > 0:
+                return iteration + 1, estimate
+        steps[1, iteration] = product / previous if iteration > 0 else 0.0
+        previous = product
+        _update_direction(space, _F4(steps[1, iteration]))
+        steps[0, iteration] = product / _apply(space, _F4(ratio))
+        if not steps[0, iteration] > 0:
             break
-        _add(space.fill, _F4(steps[0, turn]), space.direction, space)
+        _add(space.fill, _F4(steps[0, iteration]), space.direction, space)
         if largest > 100 * tolerance:
-            _add(space.residual, _F4(-steps[0, turn]), space.work, space)
-        else:  # close to the end: what decides is the residual of the picture itself, not that of the recursion
+            _add(space.residual, _F4(-steps[0, iteration]), space.work, space)
+        else:  # close to convergence, use the true residual instead of the recursive one
             _true_residual(space.fill, space.known, space.residual, space, ratio)
     return limit, estimate
 
 
 @_compiled
 def smallest_ritz(steps: NDArray[np.float64], count: int) -> float:
-    """Smallest eigenvalue that conjugate gradients have seen (Lanczos), by bisection with Sturm's sign count."""
+    """Smallest Ritz value of conjugate gradients (Lanczos), by bisection with Sturm sequences."""
     low, high = 0.0, 2.0
     for _ in range(10):
         middle = 0.5 * (low + high)
@@ -649,7 +650,7 @@ def smallest_ritz(steps: NDArray[np.float64], count: int) -> float:
     return max(low, 1e-3)
 
 
-@partial(_compiled, fastmath={"reassoc", "contract", "nsz"})  # NaN must be seen
+@partial(_compiled, fastmath={"reassoc", "contract", "nsz"})  # NaN must be detected
 def _kept_mean(image: Flat, removed: Mask) -> tuple[int, bool, float]:
     """Number of kept pixels, whether all are finite, and their mean."""
     total, count = 0.0, 0
@@ -661,16 +662,16 @@ def _kept_mean(image: Flat, removed: Mask) -> tuple[int, bool, float]:
 
 
 @partial(_compiled, inline="always")
-def _open_channel(space: Space, image: Flat, removed: Mask, mean: Any, ratio: float) -> float:
-    """The right-hand side, from kept pixels minus their mean; returns the largest of these."""
+def _init_channel(space: Space, image: Flat, removed: Mask, mean: Any, ratio: float) -> float:
+    """The right-hand side from kept pixels minus their mean; returns the largest of these in magnitude."""
     direction, fill, known, residual = space.direction, space.fill, space.known, space.residual
     height, width = removed.shape
     direction[:] = 0
     fill[:] = 0
     for i in range(height):
-        k, row, gone = _U8((i + 1) * (width + 1) + 1), image[i], removed[i]
+        k, row, unknown = _U8((i + 1) * (width + 1) + 1), image[i], removed[i]
         for j in range(_U8(width)):
-            direction[k + j] = _ZERO if gone[j] else row[j] - mean
+            direction[k + j] = _ZERO if unknown[j] else row[j] - mean
     largest = _largest(direction, len(direction))
     _true_residual(direction, fill, known, space, ratio)
     direction[:] = 0
@@ -679,21 +680,21 @@ def _open_channel(space: Space, image: Flat, removed: Mask, mean: Any, ratio: fl
 
 
 @partial(_compiled, inline="always")
-def _close_channel(space: Space, removed: Mask, mean: Any, out: Flat) -> None:
+def _store_channel(space: Space, removed: Mask, mean: Any, out: Flat) -> None:
     fill = space.fill
     height, width = removed.shape
     for i in range(height):
-        k, row, gone = _U8((i + 1) * (width + 1) + 1), out[i], removed[i]
+        k, row, unknown = _U8((i + 1) * (width + 1) + 1), out[i], removed[i]
         for j in range(_U8(width)):
-            row[j] = fill[k + j] + mean if gone[j] else row[j]
+            row[j] = fill[k + j] + mean if unknown[j] else row[j]
 
 
 @_compiled
 def _add_noise(out: Flat, removed: Mask, field: Flat, deviation: Any) -> None:
     for i in range(out.shape[0]):
-        row, gone, noise = out[i], removed[i], field[i]
+        row, unknown, noise = out[i], removed[i], field[i]
         for j in range(_U8(out.shape[1])):
-            row[j] = row[j] + deviation * noise[j] if gone[j] else row[j]
+            row[j] = row[j] + deviation * noise[j] if unknown[j] else row[j]
 
 
 @_cached
@@ -712,29 +713,29 @@ def fill_planes(
     iterations: NDArray[np.int64],
     errors: NDArray[np.float64],
 ) -> None:
-    """Fill planes `first` to `last` (image · channels + channel), with noise of image n in noise[rows[n]].
+    """Fill planes `first` to `last` (image · channels + channel); the noise of image n is noise[rows[n]].
 
-    errors: estimates, or what forbids a fill.
+    Writes `filled`, `iterations` and `errors` (estimates, or the codes above).
     """
     channels = images.shape[1]
     prepared = -1
     for plane in range(first, last):
         n, c = plane // channels, plane % channels
-        image, gone, out = images[n, c], removed[n], filled[n, c]
+        image, mask, out = images[n, c], removed[n], filled[n, c]
         out[:] = image
-        if not gone.any():
+        if not mask.any():
             continue
-        count, finite, mean = _kept_mean(image, gone)
+        count, finite, mean = _kept_mean(image, mask)
         if count == 0 or not finite:
             errors[n, c] = NOT_FINITE if count else NOTHING_KEPT
             continue
         if prepared != n:
-            _prepare(space, gone, ratio)
+            _prepare(space, mask, ratio)
             prepared = n
-        # Errors count in units of the pixel range; data that reach beyond [0, 1] stretch it.
-        unit = max(1.0, _open_channel(space, image, gone, _F4(mean), ratio))
+        # Errors are relative to the pixel range, which is larger for data beyond [0, 1].
+        unit = max(1.0, _init_channel(space, image, mask, _F4(mean), ratio))
         iterations[n, c], error = _converge(space, ratio, tolerance * unit, space.steps.shape[1])
         errors[n, c] = error / unit
-        _close_channel(space, gone, _F4(mean), out)
+        _store_channel(space, mask, _F4(mean), out)
         if deviation > 0:
-            _add_noise(out, gone, noise[rows[n], c], _F4(deviation))
+            _add_noise(out, mask, noise[rows[n], c], _F4(deviation))

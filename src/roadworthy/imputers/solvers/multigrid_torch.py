@@ -1,7 +1,7 @@
 """The method of `multigrid.py` in plain torch, for images on a GPU and as its cross-check.
 
-All images of a batch and their channels go through the same operations, each with its own step lengths and its own end:
-what has converged is frozen, so that a fill does not depend on the rest of the batch.
+All images of a batch and their channels go through the same operations, each with its own step lengths and stopping
+point: converged planes are frozen, so that a result does not depend on the rest of the batch.
 """
 
 from itertools import pairwise
@@ -44,27 +44,27 @@ class Level(NamedTuple):
 
 
 def solve(images: Images, removed: Removed, weights: tuple[float, float], noise: Noise | None = None) -> Images:
-    """Fill each image on its own to `TOLERANCE`; kept pixels stay bit-equal, the input untouched."""
+    """Fill each image independently to `TOLERANCE`; kept pixels stay bit-equal, the input is not modified."""
     check(images, removed, weights)
     if not removed.any():
         return images.detach().to(torch.float32, copy=True)
-    gone, pixels = removed[:, None].detach().to(images.device), images.detach().float()
-    kept = torch.where(gone, 0.0, pixels)
-    count = (~gone).double().sum(3).sum(2)
+    mask, pixels = removed[:, None].detach().to(images.device), images.detach().float()
+    kept = torch.where(mask, 0.0, pixels)
+    count = (~mask).double().sum(3).sum(2)
     mean = (kept.double().sum(3).sum(2) / count).float()[..., None, None]
-    centerd = torch.where(gone | ~mean.isfinite(), 0.0, pixels - mean)
-    unit = centerd.abs().amax((2, 3)).double().clamp(min=1)
-    exact = _pixels(gone.double(), weights[1] / weights[0])
-    known = torch.where(gone, _flow(exact, centerd.double()), 0.0)
-    fill, errors, iterations = _converge(_levels(gone.float(), weights[1] / weights[0]), exact, known, unit)
+    centered = torch.where(mask | ~mean.isfinite(), 0.0, pixels - mean)
+    unit = centered.abs().amax((2, 3)).double().clamp(min=1)
+    exact = _pixels(mask.double(), weights[1] / weights[0])
+    known = torch.where(mask, _flow(exact, centered.double()), 0.0)
+    fill, errors, iterations = _converge(_levels(mask.float(), weights[1] / weights[0]), exact, known, unit)
     errors = torch.where(mean[..., 0, 0].isfinite(), errors, NOT_FINITE)
-    errors = torch.where(count > 0, errors, NOTHING_KEPT).where(gone.any(3).any(2), 0.0)
+    errors = torch.where(count > 0, errors, NOTHING_KEPT).where(mask.any(3).any(2), 0.0)
     refuse_failures(errors.cpu().numpy(), iterations.cpu().numpy(), (images.shape[2], images.shape[3]))
-    filled = torch.where(gone, fill + mean, pixels)
+    filled = torch.where(mask, fill + mean, pixels)
     return noise.added(filled, removed) if noise else filled
 
 
-# ---- the matrices -----------------------------------------------------------------------------------------------
+# ---- matrices ---------------------------------------------------------------------------------------------------
 
 
 def _shift(x: Tensor, down: int, right: int) -> Tensor:
@@ -93,7 +93,7 @@ def _with_diagonal(absorbed: Tensor, east: Tensor, south: Tensor, southeast: Ten
 
 
 def _pixels(mask: Tensor, ratio: float) -> Links:
-    """Links between any neighbors, to know the flow from kept pixels; the diagonal only where removed."""
+    """Links between all neighbors, for the flow from kept pixels; the diagonal is nonzero only where removed."""
     ones = torch.ones_like(mask)
     weight = {"east": 1.0, "south": 1.0, "southeast": ratio, "southwest": ratio}
     every = [weight[name] * _shift(ones, *direction) for name, direction in _DIRECTIONS.items()]
@@ -103,7 +103,7 @@ def _pixels(mask: Tensor, ratio: float) -> Links:
 
 def _masked(links: Links, mask: Tensor) -> Links:
     """Links between removed pixels; the rest of the diagonal flows to kept ones."""
-    inside = {name: getattr(links, name) * mask * _shift(mask, *there) for name, there in _DIRECTIONS.items()}
+    inside = {name: getattr(links, name) * mask * _shift(mask, *offset) for name, offset in _DIRECTIONS.items()}
     return links._replace(absorbed=(links.diagonal - mask * _flow(links, mask)).clamp(min=0), **inside)
 
 
@@ -141,7 +141,7 @@ def _halve_rows(fine: Links) -> Links:
 
 def _transposed(links: Links) -> Links:
     absorbed, east, south, southeast, southwest, diagonal = (x.mT for x in links)
-    # What was held by the upper cell, to the right, is now held by the other end.
+    # The southwest link of the upper right cell is now stored at its other end.
     return Links(absorbed, south, east, southeast, _shift(southwest, 1, -1), diagonal)
 
 
@@ -155,7 +155,7 @@ def _dense_inverse(links: Links) -> Tensor:
     return inverse[:, None].float()
 
 
-# ---- the solution -----------------------------------------------------------------------------------------------
+# ---- solution ---------------------------------------------------------------------------------------------------
 
 
 def _cycle(levels: list[Level], residual: Tensor) -> Tensor:
@@ -187,8 +187,8 @@ def _interpolate(x: Tensor, height: int, width: int) -> Tensor:
     return x
 
 
-def _point(a: Tensor, b: Tensor) -> Tensor:
-    """`(n, c)`. Row by row, as torch would split one long sum among its threads."""
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    """Inner products `(n, c)`, summed row by row: torch would split one long sum among its threads."""
     return (a * b).double().sum(3).sum(2)
 
 
@@ -196,7 +196,7 @@ def _converge(levels: list[Level], exact: Links, known: Tensor, unit: Tensor) ->
     """Conjugate gradients as in `multigrid_kernels._converge`: fill, estimated errors and iterations, `(n, c)`."""
     fill = torch.zeros_like(known, dtype=torch.float32)
     direction = torch.zeros_like(fill)
-    before = torch.ones_like(unit)
+    previous = torch.ones_like(unit)
     errors, iterations = torch.full_like(unit, torch.inf), torch.zeros_like(unit, dtype=torch.int64)
     active = torch.ones_like(unit, dtype=torch.bool)
     steps: list[tuple[Tensor, Tensor]] = []
@@ -212,14 +212,14 @@ def _converge(levels: list[Level], exact: Links, known: Tensor, unit: Tensor) ->
         active = active & ~done
         if not active.any():
             break
-        product = _point(residual, work)
-        keep = product / before if steps else torch.zeros_like(product)
+        product = _dot(residual, work)
+        keep = product / previous if steps else torch.zeros_like(product)
         direction = work + keep[..., None, None].float() * direction
-        length = product / _point(direction, _apply(levels[0].links, direction))
+        length = product / _dot(direction, _apply(levels[0].links, direction))
         active = active & (length > 0)
         fill = torch.where(active[..., None, None], fill + length[..., None, None].float() * direction, fill)
         steps.append((length, keep))
-        before = product
+        previous = product
     return fill, errors, iterations
 
 
