@@ -28,10 +28,14 @@ class Question(StrEnum):
 
 def audit(
     target: Annotated[Path, typer.Argument(help="A run directory, or a plan with --store.", show_default=False)],
-    store: Annotated[Path | None, typer.Option(help="Run directory, where a plan is given.", show_default=False)] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Run directory, where a plan is given.", show_default=False)
+    ] = None,
     fraction: Annotated[
         list[float] | None,
-        typer.Option(help="Fractions to look at. Default: 0.1, 0.5 and 0.9, or three of the plan's.", show_default=False),
+        typer.Option(
+            help="Fractions to look at. Default: 0.1, 0.5 and 0.9, or three of the plan's.", show_default=False
+        ),
     ] = None,
     classifier: Annotated[
         Classifier, typer.Option(help="The classifier of masks; resnet18 is the paper's.")
@@ -88,5 +92,3 @@ def _show(audit: "Audit", folder: Path) -> None:
         for text in audit.tables["leads"]["text"]:
             say(text)
     say(f"Tables: {folder / 'audit'}")
-
-

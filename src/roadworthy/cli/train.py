@@ -15,7 +15,9 @@ def train(
     plan: Annotated[Path, typer.Argument(help="A plan with [training].", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option(help="The weights to write. Default: where the plan's [model] looks for them.", show_default=False),
+        typer.Option(
+            help="The weights to write. Default: where the plan's [model] looks for them.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of initial weights, image order and validation split.")] = 0,
 ) -> None:

@@ -15,7 +15,6 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from roadworthy import statistics
 from roadworthy.audit.debiasing import linear_leads
 from roadworthy.audit.geometry import Geometry, Refill, geometry_of
 from roadworthy.audit.mask_detection import (
@@ -241,9 +240,7 @@ def _detection(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
 def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     subject, method = _subject(worker, item, inputs), item.label["method"]
     maps = {method: lambda: _maps(item, inputs)}
-    found = geometry_of(
-        subject.data, subject.labels, maps, _orders(worker, item), item.label["fractions"], subject.key
-    )
+    found = geometry_of(subject.data, subject.labels, maps, _orders(worker, item), item.label["fractions"], subject.key)
     sums = {
         f"{name} {refill.order} {refill.fraction}": getattr(refill, name)
         for refill in found.refills
@@ -292,7 +289,9 @@ def _name(setting: Hole, field_name: str) -> str:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def tables_of(items: Iterable[Item], store: Store, curves: pd.DataFrame | None, chance: float) -> dict[str, pd.DataFrame]:
+def tables_of(
+    items: Iterable[Item], store: Store, curves: pd.DataFrame | None, chance: float
+) -> dict[str, pd.DataFrame]:
     """masks, detection, geometry, leads and conclusions, from the items that are stored."""
     read: dict[tuple[str, float], Predictions] = {}
     detected: dict[Hole, Recovered] = {}
@@ -324,7 +323,9 @@ def _detections(arrays: Arrays, settings: Iterable[Hole]) -> Iterator[tuple[Hole
 
 def _geometry_from(arrays: Arrays, label: Mapping[str, Any]) -> Geometry:
     refills = [
-        Refill(label["method"], order, fraction, *(arrays[f"{name} {order} {fraction}"] for name in ("missed", "spread")))
+        Refill(
+            label["method"], order, fraction, *(arrays[f"{name} {order} {fraction}"] for name in ("missed", "spread"))
+        )
         for order, fraction in product(label["orders"], label["fractions"])
     ]
     return Geometry(tuple(refills), {label["method"]: arrays["blur"]})

@@ -121,5 +121,3 @@ def audit_of(source: Source, state: AuditState, curves: pd.DataFrame | None, cha
     linear = [name for name, spec in source.design.imputers.items() if spec.get("name") == "linear"]
     own = curves[curves["imputer"].isin(linear)] if curves is not None else None
     return Audit(tables_of((item for item in state.items if item.id in stored), source.store, own, chance))
-
-

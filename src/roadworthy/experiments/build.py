@@ -301,9 +301,7 @@ def build_augment(plan: Plan, name: str | None = None) -> Augment | None:
     name = plan.augment if name is None else name
     if not name:
         return None
-    augment: Augment = (
-        _function("augment", name, plan.folder) if ":" in name else lookup("augmentations", name).make()
-    )
+    augment: Augment = _function("augment", name, plan.folder) if ":" in name else lookup("augmentations", name).make()
     return augment
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-
 from pathlib import Path
 from typing import Any, Literal
 
@@ -144,9 +143,7 @@ def compare(
         "about": described(classifier, dataset),
     }
     store.write_manifest({**store.manifest(), **origin(), **facts})
-    return Comparison(
-        collect(design, state, store, facts), Source(design, store, lambda: experiment), group_key
-    )
+    return Comparison(collect(design, state, store, facts), Source(design, store, lambda: experiment), group_key)
 
 
 def _design(
@@ -163,7 +160,9 @@ def _design(
     step = int(np.lcm(experiment.batch_size, experiment.map_batch_size))
     size = -(-max(experiment.batch_size, experiment.map_batch_size) // step) * step
     images, train_images = len(experiment.data), len(experiment.train) if experiment.train is not None else 0
-    rows = growing_rows(images, experiment.map_batch_size, seeds[0]) if early_stopping else sequential_rows(images, size)
+    rows = (
+        growing_rows(images, experiment.map_batch_size, seeds[0]) if early_stopping else sequential_rows(images, size)
+    )
     return Design(
         model={},
         methods={name: {"object": name} for name in methods},
@@ -251,9 +250,7 @@ def as_method(name: str, method: Any, data: Dataset) -> Attribution:
     if isinstance(method, PrecomputedMaps):
         return method.bound(name, data.ids)
     if not callable(method):
-        raise InputError(
-            f"{name}: a {type(method).__name__} is not a method: give an attribution, a function or maps"
-        )
+        raise InputError(f"{name}: a {type(method).__name__} is not a method: give an attribution, a function or maps")
     return method  # type: ignore[no-any-return]
 
 

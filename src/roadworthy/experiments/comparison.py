@@ -38,7 +38,7 @@ class Comparison:
     results: Results
     source: Source | None = None
     """maps and images, for examples and the audit; None for a saved comparison"""
-    group_key: GroupKey = lambda item: item.id  # noqa: E731
+    group_key: GroupKey = lambda item: item.id
     plan_text: str = ""
 
     def __repr__(self) -> str:

@@ -32,9 +32,7 @@ def examples(
     ranks = {name: rank(experiment.orders, source.maps(name, rows), batch.ids, key) for name in methods}
     shown = {
         (method, order, name): _imputed(imputer, batch, ranks[method][order], fractions, key)
-        for (place, method), order, (name, imputer) in product(
-            enumerate(methods), experiment.orders, available.items()
-        )
+        for (place, method), order, (name, imputer) in product(enumerate(methods), experiment.orders, available.items())
         if place == 0 or name == next(iter(available))
     }
     first_order = next(iter(experiment.orders))
@@ -50,9 +48,7 @@ def examples(
     ]
 
 
-def _imputed(
-    imputer: Imputer, batch: Batch, ranks: Ranks, fractions: Sequence[float], key: Key
-) -> list[list[Pixels]]:
+def _imputed(imputer: Imputer, batch: Batch, ranks: Ranks, fractions: Sequence[float], key: Key) -> list[list[Pixels]]:
     """Fraction by fraction, image by image."""
     return [list(images.numpy()) for _, images in imputed(imputer, batch, ranks, fractions, key)]
 

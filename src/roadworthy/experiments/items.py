@@ -95,8 +95,6 @@ def default_block_size(image: torch.Size, batch_size: int, map_batch_size: int, 
 # ── fingerprints ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-
-
 def fingerprint_blocks(data: Dataset, blocks: Sequence[Sequence[int]]) -> list[str]:
     """A fingerprint per block of rows, in one pass over the data."""
     digests = [digest for batch in data.batches(256) for digest in _image_digests(batch)]

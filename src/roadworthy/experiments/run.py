@@ -114,9 +114,7 @@ def run_plan(
         if survey(prepared.design, store).missing:
             check_training(plan, prepared.experiment)
             rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0])
-        return execute(
-            prepared.design, store, prepared.executor(executor, jobs, address), prepared.group_key, listener
-        )
+        return execute(prepared.design, store, prepared.executor(executor, jobs, address), prepared.group_key, listener)
 
 
 def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
@@ -203,8 +201,6 @@ def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:
         raise IncompleteError(f"{folder} holds no complete curve yet, {missing:,} are incomplete: run its plan again")
     group_key = grouping({name: name for name in opened.design.base_methods})
     return Comparison(results, opened.source, group_key, opened.plan.text)
-
-
 
 
 def write_report(folder: Path, out: Path, plan: Path | None = None) -> Path:

@@ -90,7 +90,9 @@ class _Session:
         for task in unfinished:
             self._tries[task.id] += 1
             if self._tries[task.id] >= TRIES:
-                self._lost.append((task, Outcome([], 0.0, f"a worker died {TRIES} times at this item (out of memory?)")))
+                self._lost.append(
+                    (task, Outcome([], 0.0, f"a worker died {TRIES} times at this item (out of memory?)"))
+                )
             else:
                 self.submit(task)
 

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 from pydantic import Strict
 
 from roadworthy.core.errors import PlanError, RoadworthyError, UnknownNameError
-from roadworthy.training.recipe import RECIPES
 from roadworthy.experiments.plans.complaints import check_keys, one_of, recipe_error, validated
 from roadworthy.experiments.plans.plan import SIZES, STRATEGIES, TRAINED, Plan, Spec, Training
 from roadworthy.experiments.plans.tables import GAIN, RECIPE, TRAINING, Count, FunctionName, Tables
 from roadworthy.experiments.registry import lookup
 from roadworthy.training.gain import GainRecipe
-from roadworthy.training.recipe import Recipe
+from roadworthy.training.recipe import RECIPES, Recipe
 
 
 def read_plan(path: Path | str) -> Plan:

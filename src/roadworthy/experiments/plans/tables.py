@@ -10,12 +10,11 @@ from pydantic import AfterValidator, ConfigDict, Field, Strict, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from roadworthy.core.masks import checked_fractions
-from roadworthy.training.recipe import RECIPES
 from roadworthy.experiments.plans.complaints import check_name, one_of
 from roadworthy.experiments.plans.plan import CONTROLS, EVALUATORS, ORDERS, STRATEGIES
 from roadworthy.experiments.registry import REGISTRY
 from roadworthy.training.gain import GainRecipe
-from roadworthy.training.recipe import Recipe
+from roadworthy.training.recipe import RECIPES, Recipe
 
 
 def _function_name(name: str) -> str:
