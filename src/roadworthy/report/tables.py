@@ -154,9 +154,9 @@ def _leaks(table: pd.DataFrame | None, imputer: str) -> dict[str, tuple[str, str
     if table is None:
         return found
     here = table[table["imputer"] == imputer]
-    for method, prediction, why in zip(here["method"], here["prediction"], here["why"], strict=True):
-        if method not in found or _WORST.index(prediction) > _WORST.index(found[method][0]):
-            found[method] = (prediction, why)
+    for method, conclusion, why in zip(here["method"], here["conclusion"], here["why"], strict=True):
+        if method not in found or _WORST.index(conclusion) > _WORST.index(found[method][0]):
+            found[method] = (conclusion, why)
     return found
 
 

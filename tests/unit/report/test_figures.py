@@ -5,9 +5,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from predictions import curve_study, endurance_study
 
+from predictions import curve_study, endurance_study
 from roadworthy import statistics
+from roadworthy.audit.debiasing import debiased
 from roadworthy.audit.information import bits_at_least, bits_if_optimal
 from roadworthy.core.errors import DataError, InputError
 from roadworthy.experiments.figure_data import gathered
@@ -112,7 +113,7 @@ def test_debiased_curves_divide_the_drop_by_gamma_and_have_gaps_below_chance():
         [("IG", "morf", 0.5, 0.5, False), ("IG", "morf", 0.9, 0.16, False)],
         columns=["method", "order", "fraction", "gamma", "clipped"],
     )
-    panel = curves.debiased_curves(table, statistics.debiased(table, geometry, 0.1), LOOKS).axes[0]
+    panel = curves.debiased_curves(table, debiased(table, geometry, 0.1), LOOKS).axes[0]
     # Nothing removed: .9. At .5 the drop of .5 · .16 is divided by γ; .9 − .144/.16 = 0 is below chance. No γ at .1.
     drawn = next(line for line in panel.get_lines() if line.get_linestyle() == "-")
     assert drawn.get_xdata().tolist() == [0.0, 0.5, 0.9]
@@ -155,7 +156,7 @@ def test_gamma_is_hollow_where_it_was_clipped():
 def test_one_method_is_drawn_with_every_judge_and_imputer():
     figure = curves.evaluator_curves(curve_table().query("method == 'GB'"), LOOKS["GB"])
     wanted = {
-        f"{evaluator}, {imputer}" for evaluator in ("no retraining", "retrain") for imputer in ("fixed", "linear")
+        f"{evaluator}, {imputer}" for evaluator in ("no retraining", "retrained") for imputer in ("fixed", "linear")
     }
     assert set(lines(figure.axes[0])) == set(lines(figure.axes[1])) == wanted
 
@@ -264,7 +265,7 @@ def test_what_a_store_lacks_is_skipped_and_said_with_the_cure(tmp_path):
     assert "roadworthy audit" in told["mask-only"]
     assert all("\n" not in line for line in skipped)
     assert {path.name for path in paths if path.suffix == ".pdf"} == {
-        "curves-all-linear.pdf", "methods-no-retrain-linear.pdf", "methods-retrained-linear.pdf", "information.pdf",
+        "curves-all-linear.pdf", "methods-no-retrain-linear.pdf", "methods-retrain-linear.pdf", "information.pdf",
         "evaluators-ig.pdf",
     }  # fmt: skip
     assert {path.name for path in paths if path.suffix == ".tex"} == {
@@ -284,7 +285,7 @@ def test_with_the_audits_tables_every_figure_but_the_pictures_is_drawn(tmp_path)
         "evaluators-gb.svg",
         "debiased-all.svg",
         "bias-indicator.svg",
-        "mask-only-over-retrained-linear.svg",
+        "mask-only-over-retrain-linear.svg",
     } <= names
     assert all(path.stat().st_size > 300 for path in paths)
 

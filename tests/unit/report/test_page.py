@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from predictions import BAD, GOOD, endurance_study, study
 
 import references
 import roadworthy as rw
 import worlds
+from predictions import BAD, GOOD, endurance_study, study
 from roadworthy import statistics
 from roadworthy.core.results import Point, Predictions
 from roadworthy.report.findings import Findings
@@ -34,7 +34,7 @@ def audit_tables(methods=("good", "bad")):
     masks = [(*cell, 0.61, 0.55, 0.67, 0.25) for cell in cells]
     geometry = [(*cell, 0.42, cell[2] > 0.3, np.nan if cell[0] == "bad" else 0.31, 1.5) for cell in cells]
     recovery = [("linear", masks, share, 0.31, 0.29, 0.33, 0.5) for masks in ("scatter", "blobs") for share in SHARES]
-    predictions = [
+    conclusions = [
         ("good", "morf", "linear", "leak-free", "masks say no more than chance"),
         ("good", "lerf", "linear", "leaks", "masks alone name 61 % of the classes"),
         ("bad", "morf", "linear", "leak-free", "masks say no more than chance"),
@@ -44,7 +44,7 @@ def audit_tables(methods=("good", "bad")):
         "masks": pd.DataFrame(masks, columns=[*names, "accuracy", "low", "high", "chance"]),
         "geometry": pd.DataFrame(geometry, columns=[*names, "gamma", "clipped", "optimum", "blur"]),
         "recovery": pd.DataFrame(recovery, columns=["imputer", "masks", "fraction", "error", "low", "high", "guess"]),
-        "predictions": pd.DataFrame(predictions, columns=["method", "order", "imputer", "prediction", "why"]),
+        "conclusions": pd.DataFrame(conclusions, columns=["method", "order", "imputer", "conclusion", "why"]),
     }
 
 
@@ -55,7 +55,7 @@ def findings(**changes):
     one = statistics.per_class(predictions).assign(name="one")
     names = pd.concat([one, one.assign(label=2, name="two")])
     told = {
-        "prediction": statistics.headline(ranking, pairs),
+        "conclusion": statistics.headline(ranking, pairs),
         "ranking": ranking,
         "curves": statistics.curves(predictions),
         "agreement": statistics.agreement(predictions),
@@ -78,7 +78,7 @@ def test_the_sections_come_in_the_order_in_which_one_asks():
 
 def test_the_same_findings_are_the_same_bytes_and_what_is_not_known_is_left_out():
     assert page(findings()) == page(findings())
-    bare = page(Findings(prediction="Nothing can be ranked yet.", no_pictures="the data are gone"))
+    bare = page(Findings(conclusion="Nothing can be ranked yet.", no_pictures="the data are gone"))
     assert re.findall(r"<h2>(.*?)</h2>", bare) == ["Pictures", "How it was made", "How to read this page"]
     assert "There are no pictures: the data are gone." in bare
 
@@ -105,15 +105,15 @@ def test_the_leakage_verdict_of_a_method_is_the_worst_over_its_orders():
 
 def test_an_inverted_copy_leaks_as_its_method_does_and_what_was_not_audited_has_a_gap():
     ranking = statistics.ranking(study(**{"good": GOOD, "good inverted": BAD, "new": BAD}))
-    predictions = audit_tables()["predictions"]
-    (standing,) = standings(ranking, {"good": 0, "good inverted": 1, "new": 2}, predictions)
+    conclusions = audit_tables()["conclusions"]
+    (standing,) = standings(ranking, {"good": 0, "good inverted": 1, "new": 2}, conclusions)
     # The copy's masks are those of its method, the orders exchanged: the worst is the same.
     assert {place.method: place.leaks for place in standing.places} == {
         "good": "leaks",
         "good inverted": "leaks",
         "new": "",
     }
-    holes = short_ranking(ranking, predictions)
+    holes = short_ranking(ranking, conclusions)
     assert dict(zip(ranking["method"], holes["holes"], strict=True)) == {
         "good": "leaks",
         "good inverted": "leaks",

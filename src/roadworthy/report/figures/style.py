@@ -46,7 +46,7 @@ styled = rc_context(
 """Put around every function that makes a figure, whose text takes its size when it is made, and that writes one."""
 
 ORDERS = {"morf": "MoRF (lower is better)", "lerf": "LeRF (higher is better)"}
-EVALUATORS = {"no-retrain": "no retraining", "retrain": "retrain", "fine-tuned": "tuned with masks"}
+EVALUATORS = {"no-retrain": "no retraining", "retrain": "retrained", "fine-tuned": "fine-tuned"}
 REMOVED = "share of pixels removed"
 
 # Imputers are told apart without color, which belongs to the methods.

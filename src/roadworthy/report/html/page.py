@@ -56,7 +56,7 @@ def page(findings: Findings) -> str:
 def _methods(findings: Findings) -> list[str]:
     named = [table["method"] for table in (findings.ranking, findings.curves) if table is not None]
     named += [
-        findings.audits[name]["method"] for name in ("masks", "geometry", "predictions") if name in findings.audits
+        findings.audits[name]["method"] for name in ("masks", "geometry", "conclusions") if name in findings.audits
     ]
     return list(dict.fromkeys(pd.concat(named).tolist())) if named else []
 
@@ -65,7 +65,7 @@ def _sections(findings: Findings, numbers: dict[str, int]) -> dict[str, Any]:
     """What the template shows, section by section; empty where there is nothing to tell."""
     ranking, curves, agreement = findings.ranking, findings.curves, findings.agreement
     return {
-        "standings": [] if ranking is None else standings(ranking, numbers, findings.audits.get("predictions")),
+        "standings": [] if ranking is None else standings(ranking, numbers, findings.audits.get("conclusions")),
         "rows": [] if curves is None else charts.rows(curves, findings.controls, numbers),
         "squares": [] if agreement is None else agreement_squares(agreement),
         "agreement": None if agreement is None else short_agreement(agreement),

@@ -1,18 +1,11 @@
 """The audit's tables and conclusions against numbers worked out by hand, and on worlds whose answer is known."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import roadworthy as rw
-import worlds
-from roadworthy import statistics
 from roadworthy.audit.information import bits_at_least
-from roadworthy.audit.tables import LITTLE, MUCH, Hole
-from roadworthy.core.errors import InputError, RangeError
+from roadworthy.audit.tables import LITTLE, MUCH, Hole, conclusion_table, mask_table, recovery_table
 from roadworthy.core.results import Predictions, Recovered
-from roadworthy.experiments.auditing import Settings, known_labels
-from roadworthy.experiments.build import Context
 
 # Tables
 
@@ -29,20 +22,20 @@ def filled(error, inverse=np.nan, images=100):
 
 
 def conclusions(right, error, inverse=np.nan, classes=2, fraction=0.5):
-    masks = statistics.mask_table({("m", fraction): reading(right, classes=classes)}, ("morf",), (fraction,))
+    masks = mask_table({("m", fraction): reading(right, classes=classes)}, ("morf",), (fraction,))
     holes = {Hole("fill", "m", "morf", fraction): filled(error, inverse)}
-    return statistics.conclusion_table(masks, statistics.recovery_table(holes)).iloc[0]
+    return conclusion_table(masks, recovery_table(holes)).iloc[0]
 
 
 def test_lerf_reads_what_morf_reads_at_the_complement():
     read = {("m", 0.1): reading(600), ("m", 0.5): reading(700), ("m", 0.9): reading(800)}
-    table = statistics.mask_table(read, ("morf", "lerf"), (0.1, 0.5, 0.9)).set_index(["order", "fraction"])
+    table = mask_table(read, ("morf", "lerf"), (0.1, 0.5, 0.9)).set_index(["order", "fraction"])
     assert list(table.loc["morf", "accuracy"]) == [0.6, 0.7, 0.8]
     assert list(table.loc["lerf", "accuracy"]) == [0.8, 0.7, 0.6]
 
 
 def test_bits_and_their_interval_follow_from_the_accuracy_and_its():
-    row = statistics.mask_table({("m", 0.5): reading(890)}, ("morf",), (0.5,)).iloc[0]
+    row = mask_table({("m", 0.5): reading(890)}, ("morf",), (0.5,)).iloc[0]
     # Wilson for 890 of 1000: .869 to .908; 1 − H₂ of .869, .89, .908 = .440, .500, .557
     assert (row["low"], row["high"]) == (pytest.approx(0.869, abs=1e-3), pytest.approx(0.908, abs=1e-3))
     found = [row["bits_low"], row["bits"], row["bits_high"]]
@@ -56,7 +49,7 @@ def test_the_error_stands_beside_the_guess_and_the_trivial_inverse():
     holes = {
         Hole("fixed", "blobs", "", 0.9): Recovered(np.array([0.0, 0.1]), np.array([1.0, 0.8]), np.array([0, 0.02]))
     }
-    row = statistics.recovery_table(holes).iloc[0]
+    row = recovery_table(holes).iloc[0]
     assert (row["error"], row["auc"], row["inverse"]) == (0.05, 0.9, 0.01)
     assert row["guess"] == pytest.approx(0.1)  # at 90 % removed, who says "filled" everywhere is wrong in 10 %
     assert row["low"] == 0.0 < row["error"] < row["high"]
@@ -64,7 +57,7 @@ def test_the_error_stands_beside_the_guess_and_the_trivial_inverse():
 
 def test_a_predictor_that_is_worse_than_guessing_is_said_to_tell_nothing():
     holes = {Hole("linear", "blobs", "", 0.9): filled(0.2), Hole("fixed", "blobs", "", 0.9): filled(0.2, inverse=0.0)}
-    linear, fixed = statistics.recovery_table(holes).to_dict("records")
+    linear, fixed = recovery_table(holes).to_dict("records")
     # At 90 % removed a constant answer is wrong in 10 %. The trivial inverse of the other fill tells every pixel.
     assert linear["error"] > linear["guess"]
     assert "not told" in linear["note"]
@@ -114,9 +107,9 @@ def test_masks_that_are_not_clearly_above_chance_leak_nothing_however_well_they_
 
 def test_too_few_images_to_exclude_a_leak_are_said():
     def why(right, images):
-        masks = statistics.mask_table({("m", 0.5): reading(right, images)}, ("morf",), (0.5,))
+        masks = mask_table({("m", 0.5): reading(right, images)}, ("morf",), (0.5,))
         holes = {Hole("fill", "m", "morf", 0.5): filled(0.0)}
-        row = statistics.conclusion_table(masks, statistics.recovery_table(holes)).iloc[0]
+        row = conclusion_table(masks, recovery_table(holes)).iloc[0]
         return row["conclusion"], row["why"]
 
     # 11 of 20: Wilson reaches to 74 %, and 1 − H₂(.74) = .18. 5,050 of 10,000: to 51.5 %, .0006 of a bit.
@@ -131,9 +124,9 @@ def test_the_better_of_predictor_and_trivial_inverse_counts():
 
 
 def test_the_worst_fraction_decides():
-    masks = statistics.mask_table({("m", 0.1): reading(900), ("m", 0.5): reading(500)}, ("morf",), (0.1, 0.5))
+    masks = mask_table({("m", 0.1): reading(900), ("m", 0.5): reading(500)}, ("morf",), (0.1, 0.5))
     holes = {Hole("fill", "m", "morf", fraction): filled(0.0) for fraction in (0.1, 0.5)}
-    row = statistics.conclusion_table(masks, statistics.recovery_table(holes)).iloc[0]
+    row = conclusion_table(masks, recovery_table(holes)).iloc[0]
     assert row["conclusion"] == "leaks"
     assert "at 10% removed" in row["why"]
 
@@ -145,83 +138,3 @@ def test_the_thresholds_are_the_accuracies_that_the_docs_name(classes, share, ac
     equal = [1 / classes] * classes
     proven = bits_at_least(accuracy, equal) / np.log2(classes)
     assert proven == pytest.approx(share, rel=0.2)
-
-
-# Comparisons
-
-
-@pytest.fixture(scope="module")
-def comparison():
-    world = worlds.sides(n=160)
-    return rw.compare(
-        world.model, (world.images, world.labels), {"truth": world.truth}, imputer=["fixed", "linear"],
-        fractions=(0.2, 0.8), controls=("random", "inverted"), batch_size=160,
-    )  # fmt: skip
-
-
-def test_a_comparison_says_which_of_its_scores_leak(comparison, tmp_path):
-    before = str(comparison)
-    table = comparison.audit(fractions=(0.2,)).set_index(["method", "order", "imputer"])["conclusion"]
-    # The block's place is the class. Its hole shows in a fixed color, and is continued by a linear fill.
-    assert table["truth", "morf", "fixed"] == "leaks"
-    assert table["truth", "morf", "linear"] == "leak-free"
-    assert set(table["random"]) == {"leak-free"}
-    assert "holes" not in before
-    assert "holes" in str(comparison)  # from now on beside the ranking
-    page = comparison.report(tmp_path / "page.html").read_text()
-    assert "Does the evaluation leak?" in page
-    assert "<td>leaks</td>" in page
-
-
-def test_the_tables_behind_the_verdicts_are_at_hand_and_computed_once(comparison):
-    tables = comparison.audit_tables(fractions=(0.2,))
-    assert tables is comparison.audit_tables(fractions=(0.2,))
-    assert set(tables) == {"masks", "recovery", "geometry", "leads", "conclusions"}
-    assert set(tables["geometry"]["method"]) == {"truth", "random"}
-    assert list(tables["masks"].columns[:12]) == [
-        "method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_low", "bits_high",
-        "bits_if_optimal", "images",
-    ]  # fmt: skip
-    assert list(tables["recovery"].columns[:8]) == [
-        "imputer", "masks", "fraction", "error", "auc", "low", "high", "guess",
-    ]  # fmt: skip
-    assert set(tables["recovery"]["masks"]) == {"scatter", "blobs", "truth", "random"}
-    assert list(tables["conclusions"].columns[:5]) == ["method", "order", "imputer", "conclusion", "why"]
-    with pd.option_context("display.width", 80, "display.max_columns", 0):
-        first, *_ = str(comparison.audit(fractions=(0.2,))).splitlines()
-    assert first.split() == ["method", "order", "...", "imputer", "conclusion"]  # what a narrow terminal has room for
-
-
-def test_images_that_were_taken_in_a_mixed_order_are_audited_with_their_own_maps_and_labels():
-    world = worlds.sides(n=120)
-    stopped = rw.compare(
-        world.model, (world.images, world.labels), {"truth": world.truth}, fractions=(0.2,), controls=("random",),
-        until_ranked=0.9, batch_size=64, map_batch=32,
-    )  # fmt: skip
-    taken = len(next(iter(stopped.conclusions.values())))
-    masks = stopped.audit_tables(fractions=(0.2,))["masks"].set_index(["method", "order"])
-    assert (masks["images"] == taken).all()
-    # Were maps and labels of different images brought together, the truth would tell nothing.
-    assert masks.loc[("truth", "morf"), "accuracy"] > 0.8
-
-
-def test_without_labels_what_the_model_says_is_the_class_that_masks_may_tell():
-    world = worlds.sides(n=20)
-    ids, labels = known_labels(Context(rw.datasets.Arrays(world.images), rw.Normalized(world.model), {}, {}))
-    assert ids.tolist() == list(range(20))
-    assert labels.tolist() == world.labels.tolist()  # this model is never wrong
-
-
-def test_wrong_settings_are_refused():
-    with pytest.raises(RangeError, match="0 and 1"):
-        Settings((0.0, 0.5))
-    with pytest.raises(InputError, match="small, resnet18"):
-        Settings(reader="large")
-
-
-def test_one_class_only_is_said():
-    world = worlds.sides(n=20)
-    images = world.images[world.labels == 0]
-    alone = rw.compare(world.model, (images, np.zeros(10, int)), {"t": world.truth[:10]}, fractions=(0.5,), controls=())
-    with pytest.raises(InputError, match="one class only"):
-        alone.audit()
