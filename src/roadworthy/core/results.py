@@ -33,15 +33,15 @@ class Predictions:
         return Predictions(joined("ids"), joined("labels"), joined("predicted"), joined("probability"))
 
 
-class Recovered(NamedTuple):
-    """How well it can be told which pixels were filled, per image `(n,)`."""
+class MaskDetection(NamedTuple):
+    """How well imputed pixels can be detected in an imputed image, per image `(n,)`."""
 
     error: NDArray[np.float64]
-    """share of the pixels that the imputation predictor tells wrongly"""
+    """share of pixels that the mask detector misclassifies"""
     auc: NDArray[np.float64]
-    """how often a filled pixel looks more filled to it than a kept one"""
-    inverse: NDArray[np.float64]
-    """share told wrongly by who calls every pixel of the fill's color filled; NaN where the fill has no one color"""
+    """ROC AUC of the detector's logits, imputed against kept pixels"""
+    trivial_error: NDArray[np.float64]
+    """share misclassified by calling every pixel of the imputed color imputed; NaN unless the imputer uses one color"""
 
 
 class Point(NamedTuple):
