@@ -76,7 +76,7 @@ def unbroken(project):
     result = audit(project, "plan.toml", "--store", "unbroken", "--jobs", "1")
     assert result.returncode == 0, result.stdout + result.stderr
     found = contents(project / "unbroken")
-    # 2 maps; masks: 2 methods × 2 shares (MoRF and LeRF at 20 %); 2 predictors; recovery: 2 imputers × 2 methods;
+    # 2 maps; masks: 2 methods × 2 shares (MoRF and LeRF at 20 %); 2 predictors; detection: 2 imputers × 2 methods;
     # geometry: 2 methods
     assert len(found) == 2 + 4 + 2 + 4 + 2
     return result.stdout
@@ -86,9 +86,9 @@ def test_a_plan_is_audited_maps_and_all_and_tables_are_printed_and_written(proje
     assert "PointPredictions" in unbroken
     assert "leak" in unbroken.partition("All columns")[0]
     tables = {path.stem: pd.read_csv(path) for path in (project / "unbroken" / "audit").iterdir()}
-    assert set(tables) == {"masks", "recovery", "geometry", "predictions"}
+    assert set(tables) == {"masks", "detection", "geometry", "conclusions"}
     assert len(tables["masks"]) == 2 * 2
-    assert len(tables["recovery"]) == 2 * (2 + 2 * 2)  # per imputer: scatter, blobs, 2 methods in 2 orders
+    assert len(tables["detection"]) == 2 * (2 + 2 * 2)  # per imputer: scatter, blobs, 2 methods in 2 orders
     assert len(tables["predictions"]) == 2 * 2 * 2
     assert np.isfinite(tables["masks"]["accuracy"]).all()
     assert len(tables["geometry"]) == 2 * 2
@@ -107,7 +107,7 @@ def test_the_same_audit_in_memory_has_the_same_tables(project, unbroken):
         tables = comparison.audit_tables(fractions=(0.2,), progress=False)
     finally:
         torch.set_num_threads(threads)
-    for name in ("masks", "recovery", "geometry", "predictions"):
+    for name in ("masks", "detection", "geometry", "conclusions"):
         stored = pd.read_csv(project / "unbroken" / "audit" / f"{name}.csv")
         here = pd.read_csv(StringIO(tables[name].to_csv(index=False)))
         rows = [column for column in ("imputer", "masks", "method", "order") if column in here]

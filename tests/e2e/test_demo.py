@@ -14,7 +14,7 @@ def test_the_demo_prints_a_ranking_and_writes_a_page(demo_run):
     page = demo_run.page.read_text()
     assert page.count('<svg class="chart"') == 2 * 2  # imputers × orders
     # Per image: itself, 4 to 6 leading maps, and 2 imputers × 2 orders × 9 fractions.
-    pictures, images = page.count("data:image/png"), page.count('class="story"')
+    pictures, images = page.count("data:image/png"), page.count('class="example"')
     assert images == 4
     assert images * (1 + 4 + 36) <= pictures <= images * (1 + 6 + 36)
     assert "http://" not in page

@@ -66,7 +66,7 @@ def said(result):
 def test_a_store_says_who_can_be_trusted(project):
     words = said(roadworthy(project, "ranking", "run"))
     # On bright discs IG-SG and IG find the disc, the plain gradient knows the quadrant only, random nothing.
-    places = [words.index(name, words.index("Filled by: linear")) for name in ("IG-SG", "IG ", "grad", "random ◦")]
+    places = [words.index(name, words.index("Imputed with linear")) for name in ("IG-SG", "IG ", "grad", "random ◦")]
     assert places == sorted(places)
     assert "IG-SG ranks first on 40 images" in words
     assert "all methods tie" in words  # every method keeps all in LeRF

@@ -148,7 +148,7 @@ def test_without_scripts_it_still_reads(browser, demo_run):
     with Visit(browser, demo_run.page, java_script_enabled=False) as visit:
         assert visit.page.locator(".chart .line").first.is_visible()
         assert visit.page.locator(".key").first.is_disabled()  # a legend, no switches
-        assert visit.page.locator(".wholesale").first.is_hidden()
+        assert visit.page.locator(".toggle-all").first.is_hidden()
 
 
 def test_light_and_dark_follow_the_reader(browser, demo_run):

@@ -70,7 +70,7 @@ def test_a_whole_store_gives_a_whole_page(store, tmp_path):
     made = page_of(store, tmp_path)
     assert "Not finished" not in made
     assert made.count('<svg class="chart"') == 4  # 2 imputers × 2 orders
-    assert made.count('class="story"') == 4
+    assert made.count('class="example"') == 4
     # The classes' names come with the data, found by the plan's own folder; the pictures are from all of them.
     assert all(f", class {name}</h3>" in made for name in CLASSES)
     for fact in ("worlds:Quadrants", "Fingerprint of data", "seconds per curve", "[methods]", "Computed in"):
@@ -101,7 +101,7 @@ def test_where_every_curve_has_a_hole_nothing_is_ranked_and_the_page_says_so(sto
     assert gone == 12
     assert "Nothing can be ranked yet. Of 36 points 24 are there, and no curve is whole." in made
     assert "12 points are missing, so 12 of the curves are left out" in made
-    assert "There are no pictures: nothing is ranked yet." in made
+    assert "No examples: nothing is ranked yet." in made
 
 
 def test_without_the_data_the_page_says_why_there_are_no_pictures(project, store, tmp_path):
@@ -111,7 +111,7 @@ def test_without_the_data_the_page_says_why_there_are_no_pictures(project, store
         made = page_of(store, tmp_path)
     finally:
         away.rename(project / "pictures")
-    assert re.search(r"There are no pictures: data: .*pictures", made)
+    assert re.search(r"No examples: data: .*pictures", made)
     assert made.count('<svg class="chart"') == 4
     assert "class 1" in made  # names of classes are with the data
 
@@ -123,7 +123,7 @@ def test_other_data_at_the_same_place_are_not_passed_off_as_those_that_were_eval
         made = page_of(store, tmp_path)
     finally:
         last.rename(first)
-    assert "There are no pictures: the data are not those that were evaluated" in made
+    assert "No examples: the data are not those that were evaluated" in made
 
 
 def test_a_saved_comparison_gives_a_page_with_its_controls(tmp_path):
@@ -132,7 +132,7 @@ def test_a_saved_comparison_gives_a_page_with_its_controls(tmp_path):
     maps = {"truth": world.truth, "dark": -world.images.mean(dim=1)}
     rw.compare(world.model, data, maps, fractions=(0.3, 0.6), progress=False).save(tmp_path / "saved")
     made = page_of(tmp_path / "saved", tmp_path)
-    assert "There are no pictures: a saved comparison holds no images." in made
+    assert "No examples: a saved comparison holds no images." in made
     assert "Model: Quadrants · Data: Arrays · Images: 12" in made
     assert '<span class="tag">control</span>' in made
     assert ">class south-east</th>" in made

@@ -1,7 +1,7 @@
-"""Geometric debiasing (PAPER 7): from what the linear fill misses to γ, to Acc', and to whose lead is geometry.
+"""Geometric debiasing (paper, older supplement): γ, accuracies free of geometry, and how much of a lead is geometry.
 
-γ is the share of the removed pixels' variance that the linear fill does not bring back. If a drop in accuracy is that
-share of what losing the pixels outright would cost, then Acc' = Acc(x) − (Acc(x) − Acc(x'))/γ is free of geometry.
+γ is the share of the removed pixels' variance that the linear imputation does not restore. If the drop in accuracy is
+this share of what losing the pixels entirely would cost, then Acc' = Acc(x) − (Acc(x) − Acc(x'))/γ is free of geometry.
 """
 
 from collections.abc import Mapping
@@ -11,101 +11,79 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from roadworthy.audit.geometry import Geometry, Refill
+from roadworthy.audit.geometry import Geometry, Reconstruction
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.statistics.intervals import CONFIDENCE
 
-SMALLEST = 0.05
-"""A γ below this is taken for this: dividing by less would blow up the noise of the accuracies."""
+MIN_GAMMA = 0.05
+"""Smaller values of γ are clipped to this: dividing by less would amplify the noise of the accuracies."""
 GEOMETRY_COLUMNS = (
-    "method",
-    "order",
-    "fraction",
-    "gamma",
-    "clipped",
-    "optimum",
-    "blur",
-    "raw",
-    "low",
-    "high",
-    "images",
-)
+    "method", "order", "fraction", "gamma", "clipped", "optimum", "blur", "raw", "low", "high", "images",
+)  # fmt: skip
 LEAD_COLUMNS = [
-    *(
-        "evaluator",
-        "order",
-        "method",
-        "rival",
-        "lead",
-        "geometry",
-        "gamma",
-        "rival_gamma",
-        "defined",
-        "fractions",
-        "text",
-    )
-]
-_PLACE = ["method", "order", "fraction"]
+    "evaluator", "order", "method", "rival", "lead", "geometry", "gamma", "rival_gamma", "defined", "fractions", "text",
+]  # fmt: skip
+_POINT = ["method", "order", "fraction"]
 
 
 def gamma_table(
     geometry: Geometry, optimum: Mapping[tuple[str, str, float], float] | None = None, confidence: float = CONFIDENCE
 ) -> pd.DataFrame:
-    """A row per method, order and fraction: `gamma` in [0.05, 1], `clipped` where that cost it its `raw` value.
+    """One row per method, order and fraction: `gamma` in [0.05, 1]; `clipped` where that differs from the `raw` value.
 
-    `low` and `high` are the ends of the raw value's interval over images. `optimum` is the γ of the best possible fill,
-    NaN where nobody knows it; `blur` the mean blurriness of the method's maps.
+    `low` and `high` bound the raw value's interval over images. `optimum` is the γ of the best possible imputation, NaN
+    where unknown; `blur` the mean blurriness of the method's maps.
     """
     known = optimum or {}
     rows = []
-    for point in geometry.refills:
+    for point in geometry.reconstructions:
         raw, error = _ratio(point)
-        half = float(stats.t.isf((1 - confidence) / 2, max(len(point.missed) - 1, 1))) * error
-        best = known.get((point.method, point.order, point.fraction), np.nan)
+        half = float(stats.t.isf((1 - confidence) / 2, max(len(point.residual) - 1, 1))) * error
+        setting = (point.method, point.order, point.fraction)
         blur = float(geometry.blur[point.method].mean())
-        where = (point.method, point.order, point.fraction)
-        rows.append((*where, *clipped_gamma(raw), best, blur, raw, raw - half, raw + half, len(point.missed)))
+        bounds = (raw, raw - half, raw + half)
+        rows.append((*setting, *clipped_gamma(raw), known.get(setting, np.nan), blur, *bounds, len(point.residual)))
     return pd.DataFrame(rows, columns=list(GEOMETRY_COLUMNS))
 
 
 def clipped_gamma(raw: float) -> tuple[float, bool]:
-    """The γ to divide by, and whether it had to be clipped.
+    """γ clipped to [0.05, 1], and whether that changed it.
 
     >>> clipped_gamma(0.4), clipped_gamma(0.003), clipped_gamma(1.02)
     ((0.4, False), (0.05, True), (1.0, True))
     """
-    gamma = min(max(raw, SMALLEST), 1.0)
+    gamma = min(max(raw, MIN_GAMMA), 1.0)
     return gamma, gamma != raw
 
 
-def _ratio(point: Refill) -> tuple[float, float]:
+def _ratio(point: Reconstruction) -> tuple[float, float]:
     """γ and its standard error over images (of a ratio of two sums, to first order)."""
-    total, count = float(point.spread.sum()), len(point.spread)
+    total, count = float(point.total.sum()), len(point.total)
     if total == 0:
-        raise InputError(f"{point.method}: the removed pixels are the same in every image of a class; γ has no meaning")
-    raw = float(point.missed.sum()) / total
-    rest = point.missed - raw * point.spread
-    return raw, float(np.sqrt(count / max(count - 1, 1) * np.square(rest).sum()) / total)
+        raise InputError(f"{point.method}: the removed pixels do not vary within any class; γ is undefined")
+    raw = float(point.residual.sum()) / total
+    deviation = point.residual - raw * point.total
+    return raw, float(np.sqrt(count / max(count - 1, 1) * np.square(deviation).sum()) / total)
 
 
 def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.DataFrame:
-    """The points of `curves` (of one imputer, the linear one) that have a γ, with `gamma` and `debiased`, Acc'.
+    """The points of `curves` (of the linear imputer only) that have a γ, with columns `gamma` and `debiased`, Acc'.
 
-    Acc' below `chance` or above 1 is undefined (NaN): there the model of a proportional loss does not hold. `applies`
-    marks the evaluator that the debiasing is made for, one that is retrained on the filled images.
+    Acc' is undefined (NaN) below `chance` or above 1, where the assumption of a proportional loss does not hold.
+    `applies` marks the evaluator that debiasing was derived for: a model retrained on imputed images.
     """
     if not 0 <= chance < 1:
-        raise RangeError(f"chance={chance}: give the accuracy of a blind guess, such as 1/classes")
+        raise RangeError(f"chance={chance}: give the accuracy of guessing, such as 1/classes")
     if curves["imputer"].nunique() != 1:
         raise InputError(
-            f"γ is that of one linear fill, the curves have {curves['imputer'].nunique()} imputers: pick one"
+            f"the curves have {curves['imputer'].nunique()} imputers: γ holds for the linear one; select its curves"
         )
     setting = ["method", "order", "evaluator"]
     whole = curves.loc[curves["fraction"] == 0, [*setting, "accuracy"]].rename(columns={"accuracy": "whole"})
     points = curves[curves["fraction"] > 0].merge(whole, on=setting)
-    points = points.merge(geometry[[*_PLACE, "gamma", "clipped"]], on=_PLACE)
+    points = points.merge(geometry[[*_POINT, "gamma", "clipped"]], on=_POINT)
     value = points["whole"] - (points["whole"] - points["accuracy"]) / points["gamma"]
-    # Rounding must not decide about an accuracy that is chance, or 1, exactly.
+    # Rounding must not exclude an accuracy of exactly chance or 1.
     points["debiased"] = value.where((value > chance - 1e-9) & (value < 1 + 1e-9))
     points["applies"] = points["evaluator"] == "retrain"
     columns = [*setting, "imputer", "fraction", "whole", "accuracy", "gamma", "clipped", "debiased", "applies"]
@@ -113,18 +91,18 @@ def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.
 
 
 def linear_leads(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.DataFrame:
-    """`leads` of the curves that were filled linearly, at the fractions whose γ is known."""
+    """`leads` of the curves of the linear imputer, at the fractions with a known γ."""
     linear = curves[curves["imputer"] == "linear"]
     points = debiased(linear, geometry, chance) if len(linear) else linear
     return leads(points) if len(points) else pd.DataFrame(columns=LEAD_COLUMNS)
 
 
 def leads(points: pd.DataFrame) -> pd.DataFrame:
-    """Per order and evaluator, every method against the next behind it: how much of its lead is geometry, in words too.
+    """Per order and evaluator, each method against the next in rank: its lead, and how much of it is geometry.
 
-    `points` are those of `debiased`. A drop is γ times a debiased drop, drop = γ·d, so the difference of two is split
-    exactly: (γa − γb)·(da + db)/2 is geometry, (da − db)·(γa + γb)/2 is not. Means over the fractions at which both
-    debiased accuracies are defined; more drop leads in MoRF, less in LeRF.
+    `points` is the table of `debiased`. A drop is γ times a debiased drop, drop = γ·d, so the difference of two drops
+    splits exactly: (γa − γb)·(da + db)/2 is geometry, (da − db)·(γa + γb)/2 is not. Means over the fractions at which
+    both debiased accuracies are defined; the larger drop leads in MoRF, the smaller in LeRF. `text` is a sentence.
     """
     rows = []
     for (evaluator, order), block in points.groupby(["evaluator", "order"], sort=False):
@@ -139,12 +117,12 @@ def leads(points: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _split(own: pd.DataFrame, other: pd.DataFrame, sign: int) -> tuple[float, float, float, float, int, int]:
-    """The lead, its part that is geometry, both γ, at how many fractions they are defined and how many there are."""
-    both = own["debiased"].notna() & other["debiased"].notna()
+def _split(method: pd.DataFrame, rival: pd.DataFrame, sign: int) -> tuple[float, float, float, float, int, int]:
+    """The lead, its geometric part, both γ, the number of fractions where both are defined, and of all fractions."""
+    both = method["debiased"].notna() & rival["debiased"].notna()
     if not both.any():
         return np.nan, np.nan, np.nan, np.nan, 0, len(both)
-    first, second = own[both], other[both]
+    first, second = method[both], rival[both]
     loss, rival_loss = (part["whole"] - part["debiased"] for part in (first, second))
     lead = (first["whole"] - first["accuracy"]) - (second["whole"] - second["accuracy"])
     geometry = (first["gamma"] - second["gamma"]) * (loss + rival_loss) / 2
@@ -156,17 +134,17 @@ def _sentence(row: pd.Series) -> str:
     order = {"morf": "MoRF", "lerf": "LeRF"}.get(row["order"], row["order"])
     pair = f"{row['method']} over {row['rival']} in {order}"
     if not row["defined"]:
-        return f"{pair}: how much is geometry cannot be told, no debiased accuracy lies between chance and 1."
-    gammas = f"γ {row['gamma']:.2f} against {row['rival_gamma']:.2f}"
+        return f"{pair}: the share of geometry is undefined, as no debiased accuracy lies between chance and 1."
+    gammas = f"γ {row['gamma']:.2f} vs {row['rival_gamma']:.2f}"
     where = (
         f"at {row['defined']} of {row['fractions']} fractions" if row["defined"] < row["fractions"] else "on average"
     )
     lead, part = row["lead"], row["geometry"]
-    text = f"{pair}: {where} it leads by {100 * lead:.1f} points of accuracy"
+    text = f"{pair}: {where} a lead of {100 * lead:.1f} percentage points"
     if lead <= 0:
-        return f"{pair}: {where} there is no lead ({100 * lead:.1f} points of accuracy; {gammas})."
+        return f"{pair}: {where} no lead ({100 * lead:.1f} percentage points; {gammas})."
     if part <= 0:
-        return f"{text}, none of it geometry, which cost it {abs(100 * part):.1f} ({gammas})."
+        return f"{text}, none of it due to geometry, which cost {abs(100 * part):.1f} ({gammas})."
     if part >= lead:
-        return f"{text}, all of it geometry, which alone gives {100 * part:.1f} ({gammas})."
-    return f"{text}, {100 * part:.1f} of them ({part / lead:.0%}) by geometry ({gammas})."
+        return f"{text}, all of it due to geometry, which alone gives {100 * part:.1f} ({gammas})."
+    return f"{text}, {100 * part:.1f} of them ({part / lead:.0%}) due to geometry ({gammas})."

@@ -1,12 +1,12 @@
-"""Geometry: how much of what a method removes does the linear fill bring back, whatever the pixels mean?
+"""Geometry: how much of the removed pixels does the linear imputation restore, whatever the pixels mean?
 
-A scattered pixel is restored from its neighbors, a blob is lost: so blobs are favored in MoRF and scatter in LeRF,
-though neither says what a model uses (PAPER 7). Measured here, image by image, in one pass over the data:
+A scattered pixel is restored from its neighbors, a blob is lost. So blobs are favored in MoRF and scatter in LeRF,
+though neither says what a model uses (paper, older supplement). Measured per image, in one pass over the data:
 
-γ = Σ(x − fill)² ÷ Σ(x − mean)² over removed pixels and channels, with the noise of the fill off.
+γ = Σ(x − imputed)² ÷ Σ(x − mean)² over removed pixels and channels, with the imputer's noise switched off.
 
-Every image is centered by the mean image of its class, before it is filled: what tells the classes apart is not counted
-as geometry. (The fill is linear, so that filling before centring gives the same.)
+Every image is first centered by the mean image of its class, so differences between classes do not count as geometry.
+(The imputer is linear: imputing before centering gives the same.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,28 +33,28 @@ Means = Mapping[int, Tensor]
 
 @final
 @dataclass(frozen=True, eq=False)
-class Refill:
-    """What one removal loses, per image: sums of squares over its removed pixels and channels."""
+class Reconstruction:
+    """How well linear imputation restores one removal, per image: sums of squares over removed pixels and channels."""
 
     method: str
     order: str
     fraction: float
-    missed: Array
-    """(x − fill)²"""
-    spread: Array
-    """(x − mean)²"""
+    residual: Array
+    """Σ(x − imputed)²"""
+    total: Array
+    """Σ(x − mean)²"""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    refills: tuple[Refill, ...]
+    reconstructions: tuple[Reconstruction, ...]
     blur: Mapping[str, Array]
     """method to `blurriness` per image"""
 
 
 def class_means(batches: Iterable[Batch]) -> dict[int, Tensor]:
-    """The mean image of each class, streamed; unlabeled images are a class of their own."""
+    """The mean image of each class, streamed; unlabeled images form one class."""
     totals: dict[int, Tensor] = {}
     counts: dict[int, int] = {}
     for batch in batches:
@@ -78,9 +78,9 @@ def geometry_of(
     size: int = 64,
     advance: Callable[[int], object] = lambda images: None,
 ) -> Geometry:
-    """Of whole data with known `labels`: the maps of one method at a time are called for and held in memory.
+    """The geometry of every method on `data`; `labels` replace the data's own.
 
-    `advance` is told of every batch that is done, once per method.
+    The maps of one method at a time are loaded. `advance` gets the size of every batch that is done, once per method.
     """
 
     def batches() -> Iterator[tuple[slice, Batch]]:
@@ -90,7 +90,7 @@ def geometry_of(
             yield rows, replace(batch, labels=labels[rows])
             start = rows.stop
 
-    def scored() -> Iterator[tuple[Batch, dict[str, Maps]]]:
+    def batches_with_maps() -> Iterator[tuple[Batch, dict[str, Maps]]]:
         for method, load in loaders.items():
             maps = load()
             if not len(maps) == len(labels) == len(data):
@@ -102,55 +102,56 @@ def geometry_of(
                 advance(len(batch))
 
     means = class_means(batch for _, batch in batches())
-    return measure_geometry(scored(), means, orders, fractions, key, imputer)
+    return measure_geometry(batches_with_maps(), means, orders, fractions, key, imputer)
 
 
 def measure_geometry(
-    scored: Iterable[tuple[Batch, Mapping[str, Maps]]],
+    batches: Iterable[tuple[Batch, Mapping[str, Maps]]],
     means: Means,
     orders: Mapping[str, Order],
     fractions: Sequence[float],
     key: Key,
     imputer: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
 ) -> Geometry:
-    """Stream batches with the maps of every method; ties are broken by `key`, as when the same maps are evaluated.
+    """The geometry of a stream of batches, each with the maps of some methods.
 
-    `means` are the `class_means` of the same images. Fraction 0 removes nothing and is left out.
+    `means` are the `class_means` of the same images. `key` breaks ties as in an evaluation of the same maps. Fraction 0
+    removes nothing and is skipped.
     """
-    quiet = replace(imputer, noise=0.0)
+    noiseless = replace(imputer, noise=0.0)
     shares = [fraction for fraction in checked_fractions(fractions) if fraction > 0]
-    lost: dict[tuple[str, str, float], list[Array]] = {}
+    sums: dict[tuple[str, str, float], list[Array]] = {}
     blur: dict[str, list[Array]] = {}
-    for batch, by_method in scored:
+    for batch, by_method in batches:
         centered = replace(batch, images=batch.images - torch.stack([means[label] for label in batch.labels.tolist()]))
         for method, maps in by_method.items():
-            ranked = rank(orders, maps, batch.ids, key)
-            blur.setdefault(method, []).append(blurriness(next(iter(ranked.values()))))
-            for name, ranks in ranked.items():
-                for fraction, filled in zip(shares, fill(quiet, centered, ranks, shares, key), strict=True):
-                    pair = _squares(centered.images, filled, removed_at(ranks, fraction))
-                    lost.setdefault((method, name, fraction), []).append(pair)
-    if not lost:
+            ranks_by_order = rank(orders, maps, batch.ids, key)
+            blur.setdefault(method, []).append(blurriness(next(iter(ranks_by_order.values()))))
+            for order, ranks in ranks_by_order.items():
+                for fraction, imputed in zip(shares, fill(noiseless, centered, ranks, shares, key), strict=True):
+                    squares = _sums_of_squares(centered.images, imputed, removed_at(ranks, fraction))
+                    sums.setdefault((method, order, fraction), []).append(squares)
+    if not sums:
         raise InputError("geometry: there is nothing to measure; give images, methods and a fraction above 0")
     return Geometry(
-        tuple(Refill(*point, *np.concatenate(pairs, axis=1)) for point, pairs in lost.items()),
+        tuple(Reconstruction(*point, *np.concatenate(squares, axis=1)) for point, squares in sums.items()),
         {method: np.concatenate(values) for method, values in blur.items()},
     )
 
 
-def _squares(centered: Images, filled: Images, removed: Removed) -> Array:
-    """`(2, n)`: what the fill misses and what there was, per image."""
-    gone = removed[:, None]
+def _sums_of_squares(centered: Images, imputed: Images, removed: Removed) -> Array:
+    """`(2, n)`: residual and total sum of squares per image."""
+    mask = removed[:, None]
     return np.stack(
-        [(part.double().square() * gone).sum(dim=(1, 2, 3)).numpy() for part in (centered - filled, centered)]
+        [(part.double().square() * mask).sum(dim=(1, 2, 3)).numpy() for part in (centered - imputed, centered)]
     )
 
 
 def blurriness(ranks: Ranks) -> Array:
-    """Per image, the correlation of the ranks of direct neighbors (Moran's I): 0 for scatter, near 1 for a smooth map.
+    """Per image, the correlation of the ranks of adjacent pixels (Moran's I): 0 for scatter, near 1 for smooth maps.
 
-    Ranks, so that no rescaling of the maps changes it; most or least relevant first are alike. A checkerboard of
-    relevant and irrelevant pixels goes below 0, a constant map, whose ties are broken at random, is scatter.
+    Computed on ranks, so neither rescaling the maps nor reversing the order changes it. A checkerboard of relevant and
+    irrelevant pixels is below 0; a constant map, whose ties are broken at random, is scatter.
 
     >>> ramp = torch.arange(16).reshape(1, 4, 4)
     >>> round(float(blurriness(ramp)[0]), 3)

@@ -1,7 +1,7 @@
-"""Mask information (paper, 4): how well the class can be told from which pixels are gone, and from nothing else.
+"""Mask information (paper, section 4): how well do the masks alone predict the class?
 
-A small network reads the binary masks alone. Every image is evaluated once, by a network that did not learn from it
-(cross-fitting), so the answer is a Predictions like any other; accuracy, interval and bits belong to floor 3.
+A small network classifies the binary masks. Cross-fitting: every mask is classified once, by a network that was not
+trained on it, so the result is an ordinary `Predictions`. `tables.mask_table` turns it into accuracy and bits.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,21 +27,21 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Who reads masks: `make(classes)` a network for one channel, how it is trained, how large masks may be."""
+class MaskClassifier:
+    """`make(classes)` gives a network with one input channel, `recipe` trains it."""
 
     make: Callable[[int], nn.Module]
     recipe: Recipe
     side: int
-    """larger masks are averaged down to this many pixels a side"""
+    """larger masks are averaged down to this many pixels per side"""
 
 
-READERS: Mapping[str, Reader] = {
-    "small": Reader(
+MASK_CLASSIFIERS: Mapping[str, MaskClassifier] = {
+    "small": MaskClassifier(
         mask_cnn, Recipe(epochs=8, batch_size=64, lr=2e-3, weight_decay=1e-4, schedule="cosine", validation=0.15), 32
     ),
-    # The paper's: a ResNet-18, trained as its classifiers are.
-    "resnet18": Reader(
+    # The paper's: a ResNet-18, trained as its image classifiers are.
+    "resnet18": MaskClassifier(
         partial(resnet18, stem="imagenet", channels=1),
         Recipe(epochs=40, batch_size=32, lr=0.01, optimizer="sgd", schedule="step", milestones=(25,)),
         224,
@@ -49,30 +49,30 @@ READERS: Mapping[str, Reader] = {
 }
 
 
-def read_masks(
+def classify_masks(
     removed: Removed,
     labels: Labels,
     ids: Ids,
     key: Key,
-    reader: Reader,
+    classifier: MaskClassifier,
     on_epoch: Callable[[EpochRecord], object] | None = None,
 ) -> Predictions:
-    """What a classifier of the masks alone says of each image, learned from the other folds.
+    """Predict the class of each image from its mask alone, with a network trained on the other folds.
 
-    The epoch is chosen on a validation split of what is learned from. A mask and its complement say the same: inputs
-    are −1 and 1. Masks that are all equal tell nothing: then the commonest class is the answer, and nothing is trained.
+    The best epoch is selected on a validation split of the training folds. Inputs are −1 and 1, so a mask and its
+    complement carry the same information. Identical masks carry none: the majority class is predicted without training.
     """
     classes, targets = torch.unique(labels, return_inverse=True)
     shares = torch.bincount(targets) / len(targets)
     if bool((removed == removed[:1]).all()):
         probabilities = shares.expand(len(targets), -1)
     else:
-        inputs = _inputs(removed, reader.side)
+        inputs = _inputs(removed, classifier.side)
         probabilities = torch.empty(len(targets), len(classes))
-        for fold, (learned, held) in enumerate(folds(targets.numpy(), key)):
-            own = key.fold("fold", fold)
-            network = _trained(inputs[learned], targets[learned], len(classes), reader, own, on_epoch)
-            probabilities[held] = _told(network, inputs[held])
+        for fold, (train, test) in enumerate(folds(targets.numpy(), key)):
+            fold_key = key.fold("fold", fold)
+            network = _trained(inputs[train], targets[train], len(classes), classifier, fold_key, on_epoch)
+            probabilities[test] = _probabilities(network, inputs[test])
     return Predictions(
         ids=ids.numpy().astype(np.int64),
         labels=labels.numpy().astype(np.int64),
@@ -82,9 +82,9 @@ def read_masks(
 
 
 def folds(labels: NDArray[np.int64], key: Key) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """(rows to learn from, rows held out): each row is held out once, and each class is spread over the folds.
+    """(training rows, test rows) of a stratified cross-validation: each row is tested once.
 
-    Were a class commoner in what is learned than in what is held out, even guessing would fall below chance.
+    Without stratification a class frequent in training is rare in testing, and guessing falls below chance.
     """
     mixed = key.fold("folds").permutation(0, len(labels))
     by_class = mixed[np.argsort(labels[mixed], kind="stable")]
@@ -95,23 +95,23 @@ def folds(labels: NDArray[np.int64], key: Key) -> Iterator[tuple[NDArray[np.int6
 
 
 def check_classes(labels: NDArray[np.int64], known: int = 0) -> None:
-    """What cannot be asked is said before anything is trained; `known` is how many classes there are, 0 for unknown."""
-    found = np.unique(labels)
-    if len(found) < 2:
+    """Raise an InputError if the labels do not allow a mask classifier; `known` classes exist, 0 if unknown."""
+    present = np.unique(labels)
+    if len(present) < 2:
         raise InputError(
-            f"all {len(labels)} images are of class {found[0]}: where there is one class only, no mask can tell it; "
-            "take images of at least two classes"
+            f"all {len(labels)} images are of class {present[0]}: with one class only, masks cannot leak the class; "
+            "give images of at least two classes"
         )
-    if len(labels) < max(known, 2 * len(found), FOLDS):
+    if len(labels) < max(known, 2 * len(present), FOLDS):
         raise InputError(
-            f"{len(labels)} images of {max(known, len(found))} classes: masks are read class by class, so the audit "
-            f"needs at least two images per class and {FOLDS} in all; take {max(2 * known, 2 * len(found), FOLDS)} "
-            "images or more"
+            f"{len(labels)} images of {max(known, len(present))} classes: the mask classifier is cross-validated, so "
+            f"the audit needs at least two images per class and {FOLDS} in all; give "
+            f"{max(2 * known, 2 * len(present), FOLDS)} images or more"
         )
 
 
 def _inputs(removed: Removed, side: int) -> Tensor:
-    """`(n, 1, h, w)` in [−1, 1]; what is larger than `side` is averaged down."""
+    """`(n, 1, h, w)` in [−1, 1], averaged down to at most `side` pixels per side."""
     height, width = (min(side, length) for length in removed.shape[-2:])
     pieces = (piece[:, None].float() * 2 - 1 for piece in torch.split(removed, 256))
     return torch.cat([adaptive_avg_pool2d(piece, (height, width)) for piece in pieces])
@@ -121,26 +121,27 @@ def _trained(
     inputs: Tensor,
     targets: Tensor,
     classes: int,
-    reader: Reader,
+    classifier: MaskClassifier,
     key: Key,
     on_epoch: Callable[[EpochRecord], object] | None,
 ) -> nn.Module:
     with key.fold("init").torch_rng():
-        network = reader.make(classes)
-    learned, held = split(len(inputs), reader.recipe, key)
-    if len(learned) % reader.recipe.batch_size == 1 < len(learned):
-        learned = learned[1:]  # a last batch of one mask has no variance to be normalized by
+        network = classifier.make(classes)
+    train, validation = split(len(inputs), classifier.recipe, key)
+    if len(train) % classifier.recipe.batch_size == 1 < len(train):
+        train = train[1:]  # batch normalization cannot normalize a last batch of one mask
 
     def measure() -> float:
-        return float((_told(network, inputs[held]).argmax(dim=1) == targets[held]).float().mean())
+        predicted = _probabilities(network, inputs[validation]).argmax(dim=1)
+        return float((predicted == targets[validation]).float().mean())
 
-    batches = shuffled(inputs[learned], targets[learned], reader.recipe.batch_size, key)
-    fit(network, batches, reader.recipe, key=key, measure=measure, on_epoch=on_epoch)
+    batches = shuffled(inputs[train], targets[train], classifier.recipe.batch_size, key)
+    fit(network, batches, classifier.recipe, key=key, measure=measure, on_epoch=on_epoch)
     return network
 
 
-def _told(network: nn.Module, inputs: Tensor) -> Tensor:
-    """Probabilities; in pieces, so that memory stays small."""
+def _probabilities(network: nn.Module, inputs: Tensor) -> Tensor:
+    """Computed in pieces to limit memory."""
     network.eval()
     with torch.no_grad():
         return torch.cat([network(piece).softmax(dim=1) for piece in torch.split(inputs, 256)])

@@ -1,7 +1,7 @@
-"""The leakage audit's tables: what the masks tell of the class, whether the fill shows the mask, and the conclusion.
+"""The audit's tables: class information in the masks, detection of imputed pixels, geometry, and the conclusions.
 
-A score can be trusted as far as the hole itself says nothing. What the masks tell (bits) only leaks as far as the fill
-shows the mask (recoverability): the leak is the one times the other.
+What the masks reveal about the class (bits) leaks only as far as the imputed image reveals the mask (detectability):
+the leak is their product.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,24 +13,24 @@ import pandas as pd
 from roadworthy.audit.debiasing import GEOMETRY_COLUMNS, gamma_table
 from roadworthy.audit.geometry import Geometry
 from roadworthy.audit.information import bits_at_least, bits_if_optimal, chance, entropy
-from roadworthy.core.results import Predictions, Recovered
+from roadworthy.core.results import MaskDetection, Predictions
 from roadworthy.statistics.intervals import bounded_interval, share_interval
 
 LITTLE, MUCH = 0.01, 0.05
-"""Leaks as shares of the class's entropy: below the first none is seen, from the second on the score is not to be
-trusted. With ten classes 1 % is what a reader of masks that is right in 17 % proves, 5 % one that is right in 27 %;
-with two classes 56 % and 63 %."""
+"""Leaks as shares of the class entropy: below the first no leak is reported, from the second on the score should not
+be trusted. With ten classes a mask classifier proves 1 % at an accuracy of 17 % and 5 % at 27 %; with two classes at
+56 % and 63 %."""
 
 MASK_COLUMNS = [
     "method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_low", "bits_high",
     "bits_if_optimal", "images", "class_bits", "note",
 ]  # fmt: skip
-RECOVERY_COLUMNS = ["imputer", "masks", "fraction", "error", "auc", "low", "high", "guess", "order", "inverse", "note"]
+DETECTION_COLUMNS = ["imputer", "masks", "fraction", "error", "auc", "low", "high", "guess", "order", "inverse", "note"]
 CONCLUSION_COLUMNS = ["method", "order", "imputer", "conclusion", "why", "leak"]
 
 
-class Hole(NamedTuple):
-    """Masks that were filled: `masks` is "scatter", "blobs" or a method; `order` is "" for the random ones."""
+class DetectionSetting(NamedTuple):
+    """Where imputed pixels are detected: `masks` is "scatter", "blobs" or a method; `order` is "" for random masks."""
 
     imputer: str
     masks: str
@@ -39,21 +39,26 @@ class Hole(NamedTuple):
 
 
 def audit_tables(
-    read: Mapping[tuple[str, float], Predictions],
-    recovered: Mapping[Hole, Recovered],
-    shapes: Sequence[Geometry],
+    mask_predictions: Mapping[tuple[str, float], Predictions],
+    detections: Mapping[DetectionSetting, MaskDetection],
+    geometries: Sequence[Geometry],
     orders: Sequence[str],
     fractions: Sequence[float],
 ) -> dict[str, pd.DataFrame]:
-    """Every table of the audit by its name."""
-    masks, recovery = mask_table(read, orders, fractions), recovery_table(recovered)
-    gammas = pd.concat([gamma_table(one) for one in shapes]) if shapes else pd.DataFrame(columns=list(GEOMETRY_COLUMNS))
-    conclusions = conclusion_table(masks, recovery)
-    return {"masks": masks, "recovery": recovery, "geometry": gammas.reset_index(drop=True), "conclusions": conclusions}
+    """The tables masks, detection, geometry and conclusions, by name."""
+    masks, detection = mask_table(mask_predictions, orders, fractions), detection_table(detections)
+    gammas = [gamma_table(geometry) for geometry in geometries]
+    geometry = pd.concat(gammas) if gammas else pd.DataFrame(columns=list(GEOMETRY_COLUMNS))
+    return {
+        "masks": masks,
+        "detection": detection,
+        "geometry": geometry.reset_index(drop=True),
+        "conclusions": conclusion_table(masks, detection),
+    }
 
 
 def most_relevant_share(order: str, fraction: float) -> float:
-    """A mask and its complement say the same: what LeRF removes at p is what MoRF keeps at 1 − p.
+    """The fraction at which MoRF has the same mask, or its complement: LeRF removes at p what MoRF keeps at 1 − p.
 
     >>> most_relevant_share("morf", 0.1), most_relevant_share("lerf", 0.9)
     (0.1, 0.1)
@@ -62,70 +67,74 @@ def most_relevant_share(order: str, fraction: float) -> float:
 
 
 def mask_table(
-    read: Mapping[tuple[str, float], Predictions], orders: Sequence[str], fractions: Sequence[float]
+    predictions: Mapping[tuple[str, float], Predictions], orders: Sequence[str], fractions: Sequence[float]
 ) -> pd.DataFrame:
-    """method, order, fraction: whose masks · accuracy, low, high: of a classifier of the masks alone, held out ·
-    chance: the share of the commonest class · bits, bits_low, bits_high: of the class that this proves the masks to
-    tell · bits_if_optimal: what they tell at most, if no classifier could do better · class_bits: the class's entropy.
+    """One row per method, order and fraction; `predictions` of the mask classifier by method and `most_relevant_share`.
 
-    `read`: (method, share removed most relevant first) to what the classifier said.
+    accuracy, low, high: of the mask classifier, cross-validated · chance: the share of the most frequent class · bits,
+    bits_low, bits_high: class information in the masks that the accuracy and its interval prove · bits_if_optimal: at
+    most this much, if no classifier could do better · class_bits: entropy of the class.
     """
     rows = [
-        (method, order, fraction, *_mask_row(read[method, share]))
-        for method in dict.fromkeys(method for method, _ in read)
+        (method, order, fraction, *_mask_row(predictions[method, share]))
+        for method in dict.fromkeys(method for method, _ in predictions)
         for order in orders
         for fraction in fractions
         for share in [most_relevant_share(order, fraction)]
-        if (method, share) in read
+        if (method, share) in predictions
     ]
     return pd.DataFrame(rows, columns=MASK_COLUMNS)
 
 
-def _mask_row(conclusion: Predictions) -> tuple[float | int | str, ...]:
-    shares = np.unique(conclusion.labels, return_counts=True)[1] / len(conclusion)
-    hits = conclusion.correct.astype(np.float64)[None]
+def _mask_row(predictions: Predictions) -> tuple[float | int | str, ...]:
+    shares = np.unique(predictions.labels, return_counts=True)[1] / len(predictions)
+    hits = predictions.correct.astype(np.float64)[None]
     accuracy, (low, high) = float(hits.mean()), share_interval(hits)
-    same = len(np.unique(conclusion.predicted)) == 1
+    constant = len(np.unique(predictions.predicted)) == 1
     return (
         *(accuracy, low, high, chance(shares)),
         *(bits_at_least(value, shares) for value in (accuracy, low, high)),
-        *(bits_if_optimal(accuracy, shares), len(conclusion), entropy(shares)),
-        "every mask got the same answer: they are all equal, or tell nothing" if same else "",
+        *(bits_if_optimal(accuracy, shares), len(predictions), entropy(shares)),
+        "the same prediction for every mask: they are all equal, or carry no class information" if constant else "",
     )
 
 
-def recovery_table(recovered: Mapping[Hole, Recovered]) -> pd.DataFrame:
-    """imputer, masks, fraction, order: which holes · error, low, high: share of the pixels told wrongly, with its
-    interval over images · auc: how often a filled pixel looks more filled than a kept one · guess: the error of the
-    best constant answer, the "cannot be told" line · inverse: the error of who calls every pixel of the fill's color
-    filled, NaN where the fill has no one color · note: where neither is better than that constant answer.
+def detection_table(detections: Mapping[DetectionSetting, MaskDetection]) -> pd.DataFrame:
+    """One row per imputer, kind of masks, order and fraction.
+
+    error, low, high: share of misclassified pixels with its interval over images · auc: of imputed against kept pixels
+    · guess: the error of the best constant prediction, which means no detection · inverse: the error of calling every
+    pixel of the imputed color imputed, NaN unless the imputer uses one color · note: where neither error beats a guess.
     """
     rows = [
         (
-            *(hole.imputer, hole.masks, hole.fraction, float(found.error.mean()), float(found.auc.mean())),
-            *bounded_interval(found.error, (0.0, 1.0)),
-            *(min(hole.fraction, 1 - hole.fraction), hole.order, float(found.inverse.mean())),
+            *(setting.imputer, setting.masks, setting.fraction),
+            *(float(detection.error.mean()), float(detection.auc.mean())),
+            *bounded_interval(detection.error, (0.0, 1.0)),
+            *(min(setting.fraction, 1 - setting.fraction), setting.order, float(detection.trivial_error.mean())),
         )
-        for hole, found in recovered.items()
+        for setting, detection in detections.items()
     ]
-    table = pd.DataFrame(rows, columns=RECOVERY_COLUMNS[:-1])
-    blind = table[["error", "inverse"]].min(axis=1) >= table["guess"]
-    # The predictor learned from all shares and knows none; a constant answer is chosen with the share in hand.
-    table["note"] = np.where(blind, "no better than a constant answer, which knows the share: counts as not told", "")
+    table = pd.DataFrame(rows, columns=DETECTION_COLUMNS[:-1])
+    undetected = table[["error", "inverse"]].min(axis=1) >= table["guess"]
+    # The constant prediction knows the fraction; the detector was trained on all fractions and does not.
+    note = "no better than a constant prediction, which knows the fraction: counts as not detected"
+    table["note"] = np.where(undetected, note, "")
     return table
 
 
-def conclusion_table(masks: pd.DataFrame, recovery: pd.DataFrame) -> pd.DataFrame:
-    """method, order, imputer: of which score · conclusion: "leak-free", "leaks a little" or "leaks" · why: in words ·
-    leak: the share of the class's entropy that comes through the hole, at the worst fraction.
+def conclusion_table(masks: pd.DataFrame, detection: pd.DataFrame) -> pd.DataFrame:
+    """One row per method, order and imputer.
+
+    conclusion: "leak-free", "leaks a little" or "leaks" · why: in words · leak: the share of the class entropy that the
+    imputed masks leak, at the worst fraction.
     """
-    both = recovery.rename(columns={"masks": "method"})[
-        ["method", "order", "imputer", "fraction", "error", "inverse", "guess"]
-    ]
-    met = masks.merge(both, on=["method", "order", "fraction"], how="inner", sort=False)
+    columns = ["method", "order", "imputer", "fraction", "error", "inverse", "guess"]
+    by_method = detection.rename(columns={"masks": "method"})[columns]
+    both = masks.merge(by_method, on=["method", "order", "fraction"], how="inner", sort=False)
     rows = [
         (*setting, *_conclusion(block.to_dict("records")))
-        for setting, block in met.groupby(["method", "order", "imputer"], sort=False)
+        for setting, block in both.groupby(["method", "order", "imputer"], sort=False)
     ]
     return pd.DataFrame(rows, columns=CONCLUSION_COLUMNS)
 
@@ -134,35 +143,38 @@ def _conclusion(rows: Sequence[Mapping[Any, Any]]) -> tuple[str, str, float]:
     worst = max(rows, key=lambda row: (leak(row), row["accuracy"]))
     value = leak(worst)
     conclusion = "leak-free" if value < LITTLE else "leaks a little" if value < MUCH else "leaks"
-    reading = f"masks alone tell the class in {worst['accuracy']:.0%} [{worst['low']:.0%}, {worst['high']:.0%}]"
-    place = f"at {worst['fraction']:.0%} removed {reading}, chance is {worst['chance']:.0%}"
-    most = max(_largest_leak(row) for row in rows)
-    doubt = f"; up to {most:.0%} of the class is not excluded: take more images" if most >= MUCH > value else ""
+    accuracy = f"{worst['accuracy']:.0%} [{worst['low']:.0%}, {worst['high']:.0%}]"
+    text = (
+        f"at {worst['fraction']:.0%} removed the masks alone predict the class with accuracy {accuracy}, "
+        f"chance is {worst['chance']:.0%}"
+    )
+    largest = max(_largest_leak(row) for row in rows)
+    doubt = f"; a leak of up to {largest:.0%} is not excluded: use more images" if largest >= MUCH > value else ""
     if worst["low"] <= worst["chance"]:
-        return conclusion, f"{place}: not clearly more{doubt}", value
-    shown = f"the fill shows {recoverability(worst):.0%} of the mask"
-    share = f"{worst['bits']:.2f} of {worst['class_bits']:.2f} bits" if worst["class_bits"] else "nothing"
-    return conclusion, f"{place}: {share}; {shown}: {value:.1%} of the class comes through{doubt}", value
+        return conclusion, f"{text}: not clearly more{doubt}", value
+    bits = f"{worst['bits']:.2f} of {worst['class_bits']:.2f} bits" if worst["class_bits"] else "nothing"
+    detected = f"{detectability(worst):.0%} of the mask is detectable"
+    return conclusion, f"{text}: {bits}; {detected}: {value:.1%} of the class information leaks{doubt}", value
 
 
 def leak(row: Mapping[Any, Any]) -> float:
-    """The share of the class's entropy that the masks are proven to tell, times the share of the mask that shows."""
+    """The proven share of the class entropy that the masks carry, times the share of the mask that is detectable."""
     if row["low"] <= row["chance"] or not row["class_bits"]:
         return 0.0
-    return float(row["bits"] / row["class_bits"] * recoverability(row))
+    return float(row["bits"] / row["class_bits"] * detectability(row))
 
 
 def _largest_leak(row: Mapping[Any, Any]) -> float:
-    """What the upper end of the accuracy's interval would prove."""
-    return float(row["bits_high"] / row["class_bits"] * recoverability(row)) if row["class_bits"] else 0.0
+    """The leak at the upper end of the accuracy's interval."""
+    return float(row["bits_high"] / row["class_bits"] * detectability(row)) if row["class_bits"] else 0.0
 
 
-def recoverability(row: Mapping[Any, Any]) -> float:
-    """How much of the guesswork about filled pixels the better of predictor and trivial inverse takes away.
+def detectability(row: Mapping[Any, Any]) -> float:
+    """The relative reduction of the guessing error by the better of mask detector and trivial inverse.
 
-    >>> recoverability({"error": 0.2, "inverse": 0.05, "guess": 0.5})
+    >>> detectability({"error": 0.2, "inverse": 0.05, "guess": 0.5})
     0.9
-    >>> recoverability({"error": 0.6, "inverse": float("nan"), "guess": 0.5})
+    >>> detectability({"error": 0.6, "inverse": float("nan"), "guess": 0.5})
     0.0
     """
     error = float(np.nanmin([row["error"], row["inverse"]]))

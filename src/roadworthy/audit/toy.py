@@ -1,11 +1,11 @@
-"""The Gaussian toy world (paper, older supplement): what does an ordering gain by its shape alone?
+"""The Gaussian toy world (paper, older supplement): what does an ordering gain by its geometry alone?
 
-Gray images of two classes from Gaussian processes of the same squared-exponential covariance, whose means are
-sinusoids. Five orderings, the same for all images, so that no mask can tell a class: `true` (where the means differ
-most), `worst` (its inverse), and three that know nothing: `rand` (per pixel), `semi` (4 × 4 blocks), `gauss` (a bump in
-the middle). Every point is retrained: logistic regressions on the filled images, each on images of its own.
+Gray images of two classes, from Gaussian processes with the same squared-exponential covariance and sinusoidal means.
+Five orderings, the same for all images, so masks carry no class information: `true` (where the means differ most),
+`worst` (its inverse), and three uninformative ones: `rand` (per pixel), `semi` (4 × 4 blocks) and `gauss` (a central
+bump). Every point is retrained: logistic regressions on the imputed images, each on its own training set.
 
-All of it is Gaussian and linear, so γ is known exactly, and so is that of the best possible fill.
+Everything is Gaussian and linear, so γ is known exactly, for the linear and for the best possible imputation.
 """
 
 from dataclasses import dataclass
@@ -32,11 +32,10 @@ _ORDERS: dict[str, Order] = {"morf": most_relevant_first, "lerf": least_relevant
 @final
 @dataclass(frozen=True)
 class ToyWorld:
-    """`width` of the covariance is a share of the image's; `grain` the variance of the white noise on unit variance.
+    """`width` of the covariance is a share of the image's; `grain` is the variance of white noise added to variance 1.
 
-    Without grain scatter is restored so well that its γ falls below what can be divided by.
-
-    With the default amplitude a logistic regression is right on about 95 % of the whole images.
+    Without grain, scattered pixels are restored so well that their γ is too small to divide by. With the default
+    amplitude a logistic regression on unmodified images has an accuracy of about 95 %.
     """
 
     size: int = 28
@@ -53,13 +52,13 @@ class ToyWorld:
 
     @property
     def covariance(self) -> Array:
-        places = np.indices((self.size, self.size)).reshape(2, -1).T
-        squares = np.square(places[:, None] - places).sum(axis=-1)
-        smooth = np.exp(-squares / (2 * (self.width * self.size) ** 2))
+        positions = np.indices((self.size, self.size)).reshape(2, -1).T
+        squared_distances = np.square(positions[:, None] - positions).sum(axis=-1)
+        smooth = np.exp(-squared_distances / (2 * (self.width * self.size) ** 2))
         return np.asarray(smooth + self.grain * np.eye(len(smooth)))
 
     def draw(self, count: int, key: Key) -> tuple[Array, NDArray[np.int64]]:
-        """Images `(count, pixels)`, the classes taking turns."""
+        """Images `(count, pixels)` with alternating classes."""
         labels = np.arange(count) % 2
         noise = key.normal(range(count), (self.size**2,)).double().numpy()
         return self.means[labels] + noise @ np.linalg.cholesky(self.covariance).T, labels
@@ -67,68 +66,69 @@ class ToyWorld:
     def orderings(self, key: Key) -> dict[str, Array]:
         """Maps `(size, size)`, the same for every image."""
         shape, blocks = (self.size, self.size), -(-self.size // 4)
-        differ = np.abs(np.subtract(*self.means)).reshape(shape)
-        pixels, coarse = (key.uniform([row], one)[0].numpy() for row, one in enumerate((shape, (blocks, blocks))))
-        away = np.square(np.arange(self.size) - (self.size - 1) / 2)
+        difference = np.abs(np.subtract(*self.means)).reshape(shape)
+        pixels, coarse = (key.uniform([row], size)[0].numpy() for row, size in enumerate((shape, (blocks, blocks))))
+        distance = np.square(np.arange(self.size) - (self.size - 1) / 2)
         return {
-            "true": differ,
-            "worst": -differ,
+            "true": difference,
+            "worst": -difference,
             "rand": pixels,
             "semi": np.kron(coarse, np.ones((4, 4)))[: self.size, : self.size],
-            "gauss": -np.add.outer(away, away),  # only the order of a bump counts
+            "gauss": -np.add.outer(distance, distance),  # has the same order as a Gaussian
         }
 
 
-def fill_operator(removed: NDArray[np.bool_]) -> Array:
-    """The matrix F of the noise-free linear fill, filled image = F·image; its rows of kept pixels are the identity.
+def imputation_operator(removed: NDArray[np.bool_]) -> Array:
+    """The matrix F of noise-free linear imputation, imputed = F·image; rows of kept pixels are those of the identity.
 
-    The columns are the fills of the images that have one pixel of 1, all solved at once as channels.
+    Its columns are the imputed unit images (one pixel is 1), all solved at once as channels.
     """
     pixels = removed.size
     units = torch.eye(pixels).reshape(1, pixels, *removed.shape)
-    filled = direct.solve(units, torch.from_numpy(removed)[None], NoisyLinear().weights)
-    return filled.reshape(pixels, pixels).double().numpy().T
+    imputed = direct.solve(units, torch.from_numpy(removed)[None], NoisyLinear().weights)
+    return imputed.reshape(pixels, pixels).double().numpy().T
 
 
 def exact_gamma(covariance: Array, removed: NDArray[np.bool_]) -> float:
-    """γ of the linear fill: tr(Σuu − BΣku − ΣukBᵀ + BΣkkBᵀ) / tr Σuu, with u removed, k kept, B the fill's operator."""
-    gone = removed.ravel()
-    missed = (np.eye(gone.size) - fill_operator(removed))[gone]  # x − fill, as an operator
-    return float(np.sum((missed @ covariance) * missed) / np.trace(covariance[np.ix_(gone, gone)]))
+    """γ of the linear imputation: tr(Σuu − BΣku − ΣukBᵀ + BΣkkBᵀ) / tr Σuu; u removed, k kept, B its operator."""
+    mask = removed.ravel()
+    residual = (np.eye(mask.size) - imputation_operator(removed))[mask]  # x − imputed, as an operator
+    return float(np.sum((residual @ covariance) * residual) / np.trace(covariance[np.ix_(mask, mask)]))
 
 
 def best_gamma(covariance: Array, removed: NDArray[np.bool_]) -> float:
-    """γ of the best possible fill, the conditional mean: tr(Σuu − ΣukΣkk⁻¹Σku) / tr Σuu."""
-    gone = removed.ravel()
-    inner, cross = covariance[np.ix_(gone, gone)], covariance[np.ix_(~gone, gone)]
-    told = np.sum(cross * np.linalg.solve(covariance[np.ix_(~gone, ~gone)], cross))
-    return float(1 - told / np.trace(inner))
+    """γ of the best possible imputation, the conditional mean: tr(Σuu − ΣukΣkk⁻¹Σku) / tr Σuu."""
+    mask = removed.ravel()
+    inner, cross = covariance[np.ix_(mask, mask)], covariance[np.ix_(~mask, mask)]
+    explained = np.sum(cross * np.linalg.solve(covariance[np.ix_(~mask, ~mask)], cross))
+    return float(1 - explained / np.trace(inner))
 
 
 def logistic_regressions(images: Array, labels: Array, penalty: float = 1.0) -> tuple[Array, Array]:
-    """Weights `(runs, pixels)` and offsets `(runs,)` from images `(runs, n, pixels)` and labels 0 or 1, by Newton.
+    """Weights `(runs, pixels)` and offsets `(runs,)` from images `(runs, n, pixels)` and labels 0 or 1.
 
-    They minimize Σ log-loss + penalty/2·|weights|². There are fewer images than pixels, and the weights lie in their
-    span: the steps are taken in the n coefficients of the images instead.
+    They minimize Σ log-loss + penalty/2·|weights|² by Newton's method. With fewer images than pixels the weights lie in
+    the span of the images, so the steps are taken in the n dual coefficients.
     """
     kernel = images @ images.transpose(0, 2, 1)
-    part, offset = np.zeros(labels.shape), np.zeros(len(labels))
+    dual, offset = np.zeros(labels.shape), np.zeros(len(labels))
     for _ in range(100):
-        logits = (kernel @ part[..., None])[..., 0] + offset[:, None]
-        chance = 1 / (1 + np.exp(-logits))
-        weight = np.maximum(chance * (1 - chance), 1e-9)
+        logits = (kernel @ dual[..., None])[..., 0] + offset[:, None]
+        probability = 1 / (1 + np.exp(-logits))
+        weight = np.maximum(probability * (1 - probability), 1e-9)
         ridge = kernel + penalty * np.eye(labels.shape[1]) / weight[:, None]
-        aim, ones = np.moveaxis(np.linalg.solve(ridge, _pairs(logits + (labels - chance) / weight)), -1, 0)
-        offset = aim.sum(axis=1) / ones.sum(axis=1)
-        step = np.abs(aim - offset[:, None] * ones - part).max()
-        part = aim - offset[:, None] * ones
+        target = logits + (labels - probability) / weight
+        solution, ones = np.moveaxis(np.linalg.solve(ridge, _with_ones(target)), -1, 0)
+        offset = solution.sum(axis=1) / ones.sum(axis=1)
+        step = np.abs(solution - offset[:, None] * ones - dual).max()
+        dual = solution - offset[:, None] * ones
         if step < 1e-6:
             break
-    return (part[:, None] @ images)[:, 0], offset
+    return (dual[:, None] @ images)[:, 0], offset
 
 
-def _pairs(values: Array) -> Array:
-    """Each value beside a 1: two right-hand sides."""
+def _with_ones(values: Array) -> Array:
+    """The values and a vector of ones, as two right-hand sides."""
     return np.stack([values, np.ones_like(values)], axis=-1)
 
 
@@ -138,7 +138,7 @@ class ToyResult:
     curves: pd.DataFrame
     """method, order, imputer, evaluator, fraction, accuracy"""
     geometry: pd.DataFrame
-    """the table of γ, exact, with the optimum beside it"""
+    """columns of `gamma_table` up to `raw`, exact, with the optimum"""
 
     def debiased(self) -> pd.DataFrame:
         return debiased(self.curves, self.geometry, chance=0.5)
@@ -152,28 +152,28 @@ def run_toy(
     test: int = 1000,
     seed: int = 0,
 ) -> ToyResult:
-    """Both orders of all five orderings: accuracies after retraining with the linear fill, and the exact γ."""
+    """All five orderings in MoRF and LeRF: accuracies after retraining with linear imputation, and the exact γ."""
     key = Key(seed).fold("toy")
     images, labels = world.draw(regressions * train, key.fold("train"))
-    tests, answers = world.draw(test, key.fold("test"))
+    test_images, test_labels = world.draw(test, key.fold("test"))
     covariance = world.covariance
 
     def accuracy(operator: Array) -> float:
-        learned = (images @ operator.T).reshape(regressions, train, -1)
-        weights, offsets = logistic_regressions(learned, labels.reshape(regressions, train).astype(float))
-        said = weights @ (tests @ operator.T).T + offsets[:, None] > 0
-        return float(np.mean(said == answers))
+        imputed = (images @ operator.T).reshape(regressions, train, -1)
+        weights, offsets = logistic_regressions(imputed, labels.reshape(regressions, train).astype(float))
+        predicted = weights @ (test_images @ operator.T).T + offsets[:, None] > 0
+        return float(np.mean(predicted == test_labels))
 
     whole = accuracy(np.eye(world.size**2))
     curves, geometry = [], []
-    for method, scores in world.orderings(key.fold("orderings")).items():
-        for order, ranked in _ORDERS.items():
-            ranks = ranked(torch.from_numpy(scores)[None].float(), torch.zeros(1), key)
+    for method, relevance in world.orderings(key.fold("orderings")).items():
+        for order, rank in _ORDERS.items():
+            ranks = rank(torch.from_numpy(relevance)[None].float(), torch.zeros(1), key)
             blur = float(blurriness(ranks)[0])
             curves.append((method, order, "linear", "retrain", 0.0, whole))
             for fraction in fractions:
                 removed = removed_at(ranks, fraction)[0].numpy()
-                curves.append((method, order, "linear", "retrain", fraction, accuracy(fill_operator(removed))))
+                curves.append((method, order, "linear", "retrain", fraction, accuracy(imputation_operator(removed))))
                 raw, best = exact_gamma(covariance, removed), best_gamma(covariance, removed)
                 geometry.append((method, order, fraction, *clipped_gamma(raw), best, blur, raw))
     return ToyResult(

@@ -43,15 +43,15 @@ class Predictions:
         return Predictions(joined("ids"), joined("labels"), joined("predicted"), joined("probability"))
 
 
-class Recovered(NamedTuple):
-    """How well the imputed pixels can be detected, per image `(n,)`."""
+class MaskDetection(NamedTuple):
+    """How well imputed pixels can be detected in an imputed image, per image `(n,)`."""
 
     error: NDArray[np.float64]
-    """fraction of pixels that the mask detector misclassifies"""
+    """share of pixels that the mask detector misclassifies"""
     auc: NDArray[np.float64]
-    """probability that an imputed pixel gets a higher detector output than a kept one"""
-    inverse: NDArray[np.float64]
-    """fraction misclassified by flagging every pixel of the fill color; NaN for fills without a single color"""
+    """ROC AUC of the detector's logits, imputed against kept pixels"""
+    trivial_error: NDArray[np.float64]
+    """share misclassified by calling every pixel of the imputed color imputed; NaN unless the imputer uses one color"""
 
 
 class Copy(NamedTuple):

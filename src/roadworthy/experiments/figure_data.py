@@ -1,7 +1,6 @@
-"""All that a store holds for figures, as tables; and of what it lacks, why, and the cure."""
+"""Gather the data of all figures from a run directory; for missing parts, why they are missing and how to get them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,40 +14,15 @@ from roadworthy.experiments.plans.plan import CONTROLS, Plan
 from roadworthy.experiments.runner import Runtime, Work, runtimes
 from roadworthy.experiments.scenes import scenes
 from roadworthy.experiments.stores.run_directory import Store
+from roadworthy.report.figures.data import FigureData
 from roadworthy.report.figures.pictures import Scene
-from roadworthy.report.palette import Look, colors
 
 AUDIT: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_if_optimal"),
-    "recovery": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
+    "detection": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
     "geometry": ("method", "order", "fraction", "gamma", "clipped", "optimum"),
 }
-"""The audit's tables, and the columns that figures draw."""
-
-
-@dataclass(frozen=True, eq=False)
-class Material:
-    curves: pd.DataFrame
-    agreement: pd.DataFrame
-    runtimes: pd.DataFrame
-    audit: Mapping[str, pd.DataFrame]
-    scenes: Sequence[Scene]
-    controls: tuple[str, ...]
-    classes: int
-    method: str
-    """for the figures of one method: the one asked for, or the best"""
-    gaps: Mapping[str, str]
-    """what is not there to why, with the cure"""
-
-    @property
-    def methods(self) -> list[str]:
-        return [name for name in self.curves["method"].unique() if name not in self.controls]
-
-    @property
-    def looks(self) -> dict[str, Look]:
-        audited = [table["method"] for table in self.audit.values() if "method" in table]
-        names = pd.concat([self.curves["method"], *audited])
-        return colors(list(names.unique()), self.controls)
+"""The audit's tables, and the columns that figures need."""
 
 
 def gathered(
@@ -57,14 +31,14 @@ def gathered(
     work: Work | None = None,
     plan: Plan | None = None,
     method: str | None = None,
-) -> Material:
-    """The tables of `predictions`, whole curves all of them; `plan` says where its images lie."""
+) -> FigureData:
+    """The data of all figures; `predictions` are of complete curves, `plan` locates the images."""
     gaps: dict[str, str] = {}
     controls = controls_among({point.method for point in predictions}, work.plan if work else None)
     chosen = _chosen(predictions, controls, method)
     curves = statistics.curves(predictions)
     audit = {name: _audit(folder, name, gaps) for name in AUDIT}
-    return Material(
+    return FigureData(
         curves,
         _agreement(predictions, controls, gaps),
         _runtimes(folder, work, gaps),
@@ -102,7 +76,7 @@ def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str) -> dict[
     trained = curves[(curves["evaluator"] == "retrain") & (curves["imputer"] == "linear")]
     if trained.empty:
         gaps["retrain"] = (
-            'no curves of the evaluator "retrain" with imputer "linear": add them to [evaluation] and run the plan again'
+            'no curves of the evaluator "retrain" with imputer "linear": add them to [evaluation] and run again'
         )
     if curves.loc[curves["method"] == method, "evaluator"].nunique() < 2:
         gaps["evaluators"] = (
@@ -111,7 +85,7 @@ def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str) -> dict[
     evaluated, audited = (set(table.loc[table["order"] == "morf", "method"]) for table in (curves, masks))
     if not evaluated & audited:
         gaps["masked scores"] = (
-            "no method has both MoRF curves and audited MoRF masks: evaluator and audit it in MoRF order"
+            "no method has both MoRF curves and audited MoRF masks: evaluate and audit a method in MoRF order"
         )
     return gaps
 
@@ -123,7 +97,7 @@ def _agreement(predictions: Mapping[Point, Predictions], controls: Sequence[str]
         gaps["agreement"] = f"{error}: add methods to the plan and run it again"
         return pd.DataFrame()
     if table.empty:
-        gaps["agreement"] = "one setting only: add an order, an imputer or a evaluator to the plan and run it again"
+        gaps["agreement"] = "one setting only: add an order, an imputer or an evaluator to the plan and run it again"
     return table
 
 

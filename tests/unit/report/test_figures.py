@@ -1,18 +1,18 @@
-"""Figures as numbers: what is drawn is what the tables say; files are whole, repeatable and safely named."""
+"""Figures draw the numbers of their tables; files are reproducible and safely named."""
 
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
-from predictions import curve_study, endurance_study
 
+from predictions import curve_study
 from roadworthy import statistics
+from roadworthy.audit.debiasing import debiased
 from roadworthy.audit.information import bits_at_least, bits_if_optimal
-from roadworthy.core.errors import DataError, InputError
-from roadworthy.experiments.figure_data import gathered
 from roadworthy.report.figures import curves, latex, leakage, pictures
-from roadworthy.report.figures.catalog import FIGURES, TABLES, leaky_scores, write_all
+from roadworthy.report.figures.catalog import FIGURES, TABLES, leakiest_curves, write_all
+from roadworthy.report.figures.data import FigureData
 from roadworthy.report.figures.pictures import Scene
 from roadworthy.report.figures.style import write_figure
 from roadworthy.report.palette import colors
@@ -22,7 +22,7 @@ LOOKS = colors([*METHODS, "random"], ["random"])
 
 
 def curve_table(evaluators=("no-retrain", "retrain"), imputers=("fixed", "linear"), methods=(*METHODS, "random")):
-    """Straight lines from 90 % down, each method with a slope of its own; MoRF falls twice as fast."""
+    """Straight lines from 90 % down with a slope per method; MoRF falls twice as fast."""
     return pd.DataFrame(
         [
             (method, order, imputer, evaluator, fraction, accuracy, accuracy, accuracy - 0.02, accuracy + 0.02)
@@ -42,10 +42,10 @@ def audit_tables():
     masks = pd.DataFrame(points, columns=["method", "order", "fraction"])
     masks["accuracy"] = 0.3 + 0.1 * masks["method"].map(METHODS.index) + 0.1 * masks["fraction"]
     masks = masks.assign(low=masks["accuracy"] - 0.03, high=masks["accuracy"] + 0.03, chance=0.1, images=500)
-    masks["bits"] = [bits_at_least(one, [0.1] * 10) for one in masks["accuracy"]]
-    masks["bits_if_optimal"] = [bits_if_optimal(one, [0.1] * 10) for one in masks["accuracy"]]
+    masks["bits"] = [bits_at_least(value, [0.1] * 10) for value in masks["accuracy"]]
+    masks["bits_if_optimal"] = [bits_if_optimal(value, [0.1] * 10) for value in masks["accuracy"]]
     masks = masks.assign(bits_low=masks["bits"] - 0.1, bits_high=masks["bits"] + 0.1)
-    recovery = pd.DataFrame(
+    detection = pd.DataFrame(
         [
             (imputer, kind, f, error * f, 0.9, error * f - 0.01, error * f + 0.01, min(f, 1 - f))
             for imputer, error in (("fixed", 0.01), ("linear", 0.3))
@@ -57,15 +57,15 @@ def audit_tables():
     geometry = pd.DataFrame(points, columns=["method", "order", "fraction"])
     geometry["gamma"] = (0.2 + 0.15 * geometry["method"].map(METHODS.index) + 0.3 * geometry["fraction"]).round(3)
     geometry = geometry.assign(clipped=geometry["fraction"] == 0.1, optimum=np.nan, blur=0.5)
-    return {"masks": masks, "recovery": recovery, "geometry": geometry}
+    return {"masks": masks, "detection": detection, "geometry": geometry}
 
 
 def lines(panel):
-    """label to the points drawn"""
+    """Plotted points by label."""
     return {line.get_label().lstrip("\u200b"): line.get_xydata() for line in panel.get_lines()}
 
 
-def test_a_panel_shows_the_curves_of_its_judge_and_order_in_the_methods_colors():
+def test_a_panel_shows_the_curves_of_its_evaluator_and_order_in_the_methods_colors():
     table = curve_table(imputers=("linear",), methods=("IG", "IG-SG", "random"))
     figure = curves.family_curves(table, LOOKS)
     assert [panel.get_title() for panel in figure.axes] == [
@@ -96,12 +96,12 @@ def test_a_method_has_one_color_in_every_figure():
     assert len(set(colors([f"m{i}" for i in range(24)], []).values())) == 24
 
 
-def test_a_measured_mask_accuracy_lies_across_the_strip():
+def test_a_measured_mask_accuracy_spans_the_bounds():
     masks = audit_tables()["masks"].query("method == 'IG' and order == 'morf' and fraction == 0.5")
     panel = leakage.information(masks, 10, LOOKS).axes[1]
-    (left, right) = lines(panel)["IG"]
-    # IG is the first: .3 + .1 · .5 = .35; Fano: log2 10 − H₂(.35) − .65 · log2 9 = .327. Kovalevskij: .65 wrong lies
-    # nine tenths of the way from 1/2 (1 bit left) to 2/3 (log2 3 bits): log2 10 − 1.5265 = 1.795
+    left, right = lines(panel)["IG"]
+    # IG is the first: .3 + .1 · .5 = .35; Fano: log2 10 − H₂(.35) − .65 · log2 9 = .327. Kovalevskij: an error of .65
+    # is nine tenths of the way from 1/2 (1 bit remains) to 2/3 (log2 3 bits): log2 10 − 1.5265 = 1.795
     assert left.tolist() == pytest.approx([0.327, 0.35], abs=5e-4)
     assert right.tolist() == pytest.approx([1.795, 0.35], abs=5e-4)
 
@@ -112,29 +112,32 @@ def test_debiased_curves_divide_the_drop_by_gamma_and_have_gaps_below_chance():
         [("IG", "morf", 0.5, 0.5, False), ("IG", "morf", 0.9, 0.16, False)],
         columns=["method", "order", "fraction", "gamma", "clipped"],
     )
-    panel = curves.debiased_curves(table, statistics.debiased(table, geometry, 0.1), LOOKS).axes[0]
-    # Nothing removed: .9. At .5 the drop of .5 · .16 is divided by γ; .9 − .144/.16 = 0 is below chance. No γ at .1.
+    panel = curves.debiased_curves(table, debiased(table, geometry, 0.1), LOOKS).axes[0]
+    # At 0: .9. At .5 the drop of .5 · .16 is divided by γ; .9 − .144/.16 = 0 is below chance. No γ at .1.
     drawn = next(line for line in panel.get_lines() if line.get_linestyle() == "-")
     assert drawn.get_xdata().tolist() == [0.0, 0.5, 0.9]
     assert drawn.get_ydata()[:2].tolist() == pytest.approx([0.9, 0.9 - 0.08 / 0.5])
     assert np.isnan(drawn.get_ydata()[2])
     solid, dotted = ([line for line in panel.get_lines() if line.get_linestyle() == style] for style in ("-", ":"))
-    assert [len(solid), len(dotted)] == [2, 3]  # two methods; the third dotted one explains itself in the legend
+    assert [len(solid), len(dotted)] == [2, 3]  # two methods; the third dotted line is a legend entry
 
 
-def test_masks_are_drawn_over_the_scores_they_can_leak_into_most():
-    evaluator, imputer, rows = leaky_scores(curve_table())
+def test_masks_are_drawn_over_the_curves_most_exposed_to_leakage():
+    evaluator, imputer, rows = leakiest_curves(curve_table())
     assert (evaluator, imputer, set(rows["order"])) == ("retrain", "fixed", {"morf"})
-    assert leaky_scores(curve_table(evaluators=("no-retrain",), imputers=("linear",)))[:2] == ("no-retrain", "linear")
+    assert leakiest_curves(curve_table(evaluators=("no-retrain",), imputers=("linear",)))[:2] == (
+        "no-retrain",
+        "linear",
+    )
     masks = audit_tables()["masks"].query("order == 'morf'")
-    figure = leakage.mask_over_scores(masks, rows, LOOKS)
+    figure = leakage.mask_over_curves(masks, rows, LOOKS)
     assert [panel.get_title().lstrip("\u200b") for panel in figure.axes] == METHODS
     # The third method: .9 − .16 · 3 · f
-    assert lines(figure.axes[2])["MoRF score"][-1].tolist() == pytest.approx([0.9, 0.9 - 0.16 * 3 * 0.9])
+    assert lines(figure.axes[2])["MoRF curve"][-1].tolist() == pytest.approx([0.9, 0.9 - 0.16 * 3 * 0.9])
 
 
-def test_the_predictors_errors_have_a_panel_per_kind_of_masks():
-    figure = leakage.recovery_error(audit_tables()["recovery"])
+def test_detection_errors_have_a_panel_per_kind_of_masks():
+    figure = leakage.detection_error(audit_tables()["detection"])
     assert [panel.get_title().lstrip("\u200b") for panel in figure.axes] == [
         "masks: scatter",
         "masks: blobs",
@@ -142,7 +145,7 @@ def test_the_predictors_errors_have_a_panel_per_kind_of_masks():
     ]
     drawn = lines(figure.axes[0])
     assert drawn["linear"].tolist() == [[f, pytest.approx(0.3 * f)] for f in (0.1, 0.5, 0.9)]
-    assert drawn["cannot be told"][:, 1].tolist() == pytest.approx([0.1, 0.5, 0.1])
+    assert drawn["guessing"][:, 1].tolist() == pytest.approx([0.1, 0.5, 0.1])
 
 
 def test_gamma_is_hollow_where_it_was_clipped():
@@ -152,12 +155,12 @@ def test_gamma_is_hollow_where_it_was_clipped():
     assert lines(panel)["GB"][:, 1].tolist() == pytest.approx([0.53, 0.65, 0.77])  # .2 + .15 · 2 + .3 · f
 
 
-def test_one_method_is_drawn_with_every_judge_and_imputer():
+def test_one_method_is_drawn_with_every_evaluator_and_imputer():
     figure = curves.evaluator_curves(curve_table().query("method == 'GB'"), LOOKS["GB"])
-    wanted = {
-        f"{evaluator}, {imputer}" for evaluator in ("no retraining", "retrain") for imputer in ("fixed", "linear")
+    labels = {
+        f"{evaluator}, {imputer}" for evaluator in ("no retraining", "retrained") for imputer in ("fixed", "linear")
     }
-    assert set(lines(figure.axes[0])) == set(lines(figure.axes[1])) == wanted
+    assert set(lines(figure.axes[0])) == set(lines(figure.axes[1])) == labels
 
 
 def scene():
@@ -172,18 +175,18 @@ def scene():
         imputer="fixed",
         modified={(m, o): [flat(0.1), flat(0.2)] for m in ("IG", "GB") for o in ("morf", "lerf")},
         method="GB",
-        filled={"fixed": [flat(0.3), flat(0.4)], "linear": [flat(0.7), flat(1.5)]},
+        imputed={"fixed": [flat(0.3), flat(0.4)], "linear": [flat(0.7), flat(1.5)]},
     )
 
 
-def test_pictures_stand_in_rows_by_method_and_by_imputer():
+def test_pictures_are_in_rows_by_method_and_by_imputer():
     shown = [panel.images[0].get_array() for panel in pictures.modified_data(scene()).axes]
     # two methods: image, map, two fractions in each of two orders
     assert [float(np.ravel(pixels)[0]) for pixels in shown] == pytest.approx(
         [1, 0.5, 0.1, 0.2, 0.1, 0.2, *(1, 0.6, 0.1, 0.2, 0.1, 0.2)]
     )
     shown = [panel.images[0].get_array() for panel in pictures.imputations([scene(), scene()]).axes]
-    # beyond 1 is clipped
+    # values above 1 are clipped
     assert [float(np.ravel(pixels)[0]) for pixels in shown] == pytest.approx([1, 0.3, 0.4, 1, 0.7, 1] * 2)
 
 
@@ -194,7 +197,7 @@ def cells(text):
 
 def test_the_table_of_accuracies_has_a_row_per_setting():
     table = cells(latex.accuracy_table(curve_table(), "IG"))
-    assert table[0] == ["removed", r"0\,\%", r"10\,\%", r"50\,\%", r"90\,\%"]
+    assert table[0] == ["IG, removed:", r"0\%", r"10\%", r"50\%", r"90\%"]
     assert len(table) == 1 + 8  # two evaluators, two orders, two imputers
     assert table[1][0] == "MoRF, no retraining, fixed"
     assert table[1][3] == r"$82.0$ {\scriptsize$\pm$2.0}"  # .9 − .16 · .5
@@ -211,7 +214,7 @@ def settings_study(seeds=1):
     return {point: one for seed in range(seeds) for point, one in curve_study(tables, seed=seed).items()}
 
 
-def test_the_table_of_consistency_is_a_lower_triangle():
+def test_the_table_of_agreement_is_a_lower_triangle():
     table = cells(latex.agreement_table(statistics.agreement(settings_study())))
     assert table[0] == ["", "(1)", "(2)"]
     assert table[1] == ["(1) MoRF, no retraining, linear", "$1.00$", ""]
@@ -220,14 +223,24 @@ def test_the_table_of_consistency_is_a_lower_triangle():
     assert several[2][1] == r"$0.00$ {\scriptsize$\pm$0.00}"
 
 
-def test_the_table_of_runtimes_and_names_that_mean_something_to_latex():
+def test_the_table_of_runtimes_escapes_names_for_latex():
     runtimes = pd.DataFrame([("retrain", "my_fill & 50%", 3903.0, 1.0), ("no-retrain", "linear", 33.3, 0.0085)])
     text = latex.runtime_table(runtimes.set_axis(["evaluator", "imputer", "seconds", "relative"], axis=1))
     assert r"retrained & my\_fill \& 50\% & 3903 & 100\,\% \\" in text
     assert cells(text)[2] == ["no retraining", "linear", "33.3", r"0.85\,\%"]
 
 
-def test_files_are_pdf_svg_and_png_and_the_same_every_time(tmp_path):
+@pytest.mark.parametrize("name", [r"\input{/etc/passwd}", "10%", r"a & b \\ c", r"x_1^{2} $y$ #~", r"\end{tabular}"])
+def test_names_from_users_are_text_in_latex(name):
+    text = latex.accuracy_table(curve_table(methods=(name,), imputers=(name,)), name)
+    assert text.count(r"\end{tabular}") == 1
+    assert r"\input" not in text
+    assert len(cells(text)) == 1 + 4  # two evaluators, two orders; no name adds rows
+    assert {text.count(r"\resizebox{"), text.count(r"\caption{")} == {1}
+    assert not re.search(r"(?<!\\)#|a & b|\^\{2", text)
+
+
+def test_figures_are_written_as_pdf_svg_and_png_with_reproducible_bytes(tmp_path):
     table = curve_table(methods=("IG", "<b>$x_1$ & _y"))
     looks = colors(list(table["method"].unique()), [])
 
@@ -242,68 +255,66 @@ def test_files_are_pdf_svg_and_png_and_the_same_every_time(tmp_path):
     assert b"<b>" not in svg
 
 
-def fill_audit(folder):
-    (folder / "audit").mkdir(parents=True)
-    for name, table in audit_tables().items():
-        table.to_csv(folder / "audit" / f"{name}.csv", index=False)
+def figure_data(audit=None, methods=METHODS, gaps=None):
+    """Without scenes and runtimes."""
+    table = curve_table(imputers=("linear",), methods=(*methods, "random"))
+    missing = {name: f"no {name}" for name in ("scenes", "runtimes")}
+    return FigureData(
+        curves=table,
+        agreement=statistics.agreement(settings_study()),
+        runtimes=pd.DataFrame(),
+        audit=audit_tables() if audit is None else audit,
+        scenes=[],
+        controls=("random",),
+        classes=10,
+        method=methods[0],
+        gaps=missing | (gaps or {}),
+    )
 
 
-def paper_study():
-    evaluated = endurance_study(images=60, IG=(0.3, 0.6), GB=(0.5, 0.5), random=(0.4, 0.4))
-    return evaluated | {point._replace(evaluator="retrain"): one for point, one in evaluated.items()}
-
-
-def test_what_a_store_lacks_is_skipped_and_said_with_the_cure(tmp_path):
-    material = gathered(tmp_path, paper_study())
-    assert material.controls == ("random",)
-    assert material.method == "IG"
-    paths, skipped = write_all(material, tmp_path / "out")
-    told = {line.partition(":")[0]: line for line in skipped}
-    audit = {"predictor-error", "mask-only", "mask-only-over", "debiased", "bias-indicator"}
-    assert set(told) == audit | {"modified-data", "imputations", "runtimes"}
-    assert "roadworthy audit" in told["mask-only"]
-    assert all("\n" not in line for line in skipped)
+def test_entries_whose_data_are_missing_are_skipped_with_the_reason(tmp_path):
+    masks = pd.DataFrame(columns=["method", "order", "fraction", "accuracy", "bits", "bits_if_optimal"])
+    data = figure_data(audit={"masks": masks}, gaps={name: f"no {name}" for name in ("masks", "detection", "geometry")})
+    paths, skipped = write_all(data, tmp_path)
+    reasons = dict(line.split(": ") for line in skipped)
+    assert reasons == {
+        "detection-error": "no detection",
+        "mask-only": "no masks",
+        "mask-only-over": "no masks",
+        "debiased": "no geometry",
+        "bias-indicator": "no geometry",
+        "modified-data": "no scenes",
+        "imputations": "no scenes",
+        "runtimes": "no runtimes",
+    }
     assert {path.name for path in paths if path.suffix == ".pdf"} == {
-        "curves-all-linear.pdf", "methods-no-retrain-linear.pdf", "methods-retrained-linear.pdf", "information.pdf",
-        "evaluators-ig.pdf",
+        "curves-ig-linear.pdf", "curves-gb-linear.pdf", "methods-no-retrain-linear.pdf", "methods-retrain-linear.pdf",
+        "information.pdf", "evaluators-ig.pdf",
     }  # fmt: skip
     assert {path.name for path in paths if path.suffix == ".tex"} == {
-        "agreement.tex", "accuracies-ig.tex", "accuracies-gb.tex",
+        "agreement.tex", "accuracies-ig.tex", "accuracies-ig-sg.tex", "accuracies-gb.tex", "accuracies-gb-sg.tex",
     }  # fmt: skip
 
 
 def test_with_the_audits_tables_every_figure_but_the_pictures_is_drawn(tmp_path):
-    fill_audit(tmp_path)
     steps = []
-    material = gathered(tmp_path, paper_study(), method="GB")
-    paths, skipped = write_all(material, tmp_path / "out", steps.append)
+    paths, skipped = write_all(figure_data(), tmp_path, steps.append)
     assert {line.partition(":")[0] for line in skipped} == {"modified-data", "imputations", "runtimes"}
     assert len(steps) == len(FIGURES) + len(TABLES)
-    names = {path.name for path in paths}
     assert {
-        "evaluators-gb.svg",
-        "debiased-all.svg",
+        "detection-error.svg",
+        "debiased-ig.svg",
         "bias-indicator.svg",
-        "mask-only-over-retrained-linear.svg",
-    } <= names
+        "mask-only-over-retrain-linear.svg",
+    } <= {path.name for path in paths}
     assert all(path.stat().st_size > 300 for path in paths)
 
 
 def test_names_from_users_cannot_leave_the_folder_or_overwrite_each_other(tmp_path):
-    study = paper_study()
-    evil = {"IG": "../../a b", "GB": "a-b", "random": "random"}
-    renamed = {point._replace(method=evil[point.method]): one for point, one in study.items()}
-    paths, _ = write_all(gathered(tmp_path, renamed), tmp_path / "out")
+    no_audit = dict.fromkeys(("masks", "detection", "geometry"), "no audit")
+    data = figure_data(audit={"masks": audit_tables()["masks"][:0]}, methods=("../../a b", "a-b"), gaps=no_audit)
+    paths, _ = write_all(data, tmp_path / "out")
     assert all(path.parent == tmp_path / "out" for path in paths)
     assert len(set(paths)) == len(paths)
     assert {path.name for path in paths if "accuracies" in path.name} == {"accuracies-a-b.tex", "accuracies-a-b-2.tex"}
     assert all(re.fullmatch(r"[a-z0-9-]+\.(pdf|svg|png|tex)", path.name) for path in paths)
-
-
-def test_an_unknown_method_and_a_broken_audit_are_said(tmp_path):
-    with pytest.raises(InputError, match="method 'XX' has no whole curve here; there are: IG, GB"):
-        gathered(tmp_path, paper_study(), method="XX")
-    fill_audit(tmp_path)
-    (tmp_path / "audit" / "masks.csv").write_text("method,order\nIG,morf\n")
-    with pytest.raises(DataError, match=r"masks.csv has no column 'fraction'.*roadworthy audit"):
-        gathered(tmp_path, paper_study())

@@ -1,4 +1,4 @@
-"""The paper's figures and tables from any store: pure functions of tables, drawn by matplotlib.
+"""The paper's figures and tables: pure functions of `FigureData`.
 
-catalog (which, and what each needs) ► curves · leakage · pictures · latex ► style; material reads the store
+catalog lists them with what each needs · curves, leakage, pictures (matplotlib) and latex draw them · style is shared
 """

@@ -1,4 +1,4 @@
-"""Every figure and table: what it is called, what it needs, how it is drawn."""
+"""All figures and tables: their names, what they need, and how they are drawn."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,131 +10,131 @@ from matplotlib.figure import Figure
 
 from roadworthy.audit.debiasing import debiased
 from roadworthy.core.files import write_atomically
-from roadworthy.experiments.figure_data import Material
 from roadworthy.report.figures import curves, latex, leakage, pictures
+from roadworthy.report.figures.data import FigureData
 from roadworthy.report.figures.style import write_figure
 
-Sheet = TypeVar("Sheet")
+Output = TypeVar("Output")
 
 
-class Entry(NamedTuple, Generic[Sheet]):
+class Entry(NamedTuple, Generic[Output]):
     name: str
     needs: tuple[str, ...]
-    """names of what may be among the material's gaps"""
-    draw: Callable[[Material], Iterator[tuple[str, Sheet]]]
-    """(what tells it from its sisters, the sheet)"""
+    """keys of `FigureData.gaps`: the entry is skipped if one of them is missing"""
+    draw: Callable[[FigureData], Iterator[tuple[str, Output]]]
+    """yields (suffix of the file name, figure or LaTeX)"""
 
 
 def write_all(
-    material: Material, folder: Path, on_entry: Callable[[float], object] = lambda count: None
+    data: FigureData, folder: Path, on_entry: Callable[[float], object] = lambda count: None
 ) -> tuple[list[Path], list[str]]:
-    """Draw whatever can be drawn: the files, and a line for each entry that was skipped, with the cure."""
+    """Write every figure and table that the data allow: the files, and a line per skipped entry with the reason."""
     paths: list[Path] = []
     skipped: list[str] = []
     names: set[str] = set()
     for entry in FIGURES:
-        for name, figure in _sheets(entry, material, names, skipped):
+        for name, figure in _outputs(entry, data, names, skipped):
             paths += write_figure(figure, folder, name)
         on_entry(1)
     for table in TABLES:
-        for name, text in _sheets(table, material, names, skipped):
+        for name, text in _outputs(table, data, names, skipped):
             paths.append(folder / f"{name}.tex")
             write_atomically(paths[-1], text.encode())
         on_entry(1)
     return paths, skipped
 
 
-def _sheets(
-    entry: Entry[Sheet], material: Material, names: set[str], skipped: list[str]
-) -> Iterator[tuple[str, Sheet]]:
-    if reasons := [material.gaps[need] for need in entry.needs if need in material.gaps]:
+def _outputs(
+    entry: Entry[Output], data: FigureData, names: set[str], skipped: list[str]
+) -> Iterator[tuple[str, Output]]:
+    if reasons := [data.gaps[need] for need in entry.needs if need in data.gaps]:
         skipped.append(f"{entry.name}: {reasons[0]}")
         return
-    for end, sheet in entry.draw(material):
-        yield _file_name(f"{entry.name} {end}", names), sheet
+    for suffix, output in entry.draw(data):
+        yield _file_name(f"{entry.name} {suffix}", names), output
 
 
 def _file_name(text: str, taken: set[str]) -> str:
-    """Names come from users: letters, digits and hyphens are left, and two never share one."""
+    """A unique name of letters, digits and hyphens: users name methods, and their names must not become paths."""
     base = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-").lower() or "unnamed"
     name = next(name for name in (base, *(f"{base}-{k}" for k in range(2, 10_000))) if name not in taken)
     taken.add(name)
     return name
 
 
-def _by_family(material: Material) -> Iterator[tuple[str, Figure]]:
-    for family, members in curves.families(material.methods).items():
-        own = material.curves[material.curves["method"].isin([*members, "random"])]
-        for imputer, rows in own.groupby("imputer", sort=False):
-            yield f"{family} {imputer}", curves.family_curves(rows, material.looks)
+def _by_family(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    for family, members in curves.families(data.methods).items():
+        family_rows = data.curves[data.curves["method"].isin([*members, "random"])]
+        for imputer, rows in family_rows.groupby("imputer", sort=False):
+            yield f"{family} {imputer}", curves.family_curves(rows, data.looks)
 
 
-def _by_method(material: Material) -> Iterator[tuple[str, Figure]]:
-    for (evaluator, imputer), rows in material.curves.groupby(["evaluator", "imputer"], sort=False):
-        yield f"{evaluator} {imputer}", curves.method_curves(rows, material.looks)
+def _by_method(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    for (evaluator, imputer), rows in data.curves.groupby(["evaluator", "imputer"], sort=False):
+        yield f"{evaluator} {imputer}", curves.method_curves(rows, data.looks)
 
 
-def _debiased(material: Material) -> Iterator[tuple[str, Figure]]:
-    table = material.curves
+def _debiased(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    table = data.curves
     linear = table[(table["evaluator"] == "retrain") & (table["imputer"] == "linear")]
-    clean = debiased(linear, material.audit["geometry"], 1 / material.classes)
-    for family, members in curves.families(material.methods).items():
-        own, freed = (rows[rows["method"].isin(members)] for rows in (linear, clean))
-        yield family, curves.debiased_curves(own, freed, material.looks)
+    points = debiased(linear, data.audit["geometry"], 1 / data.classes)
+    for family, members in curves.families(data.methods).items():
+        before, after = (rows[rows["method"].isin(members)] for rows in (linear, points))
+        yield family, curves.debiased_curves(before, after, data.looks)
 
 
-def _evaluators(material: Material) -> Iterator[tuple[str, Figure]]:
-    own = material.curves[material.curves["method"] == material.method]
-    yield material.method, curves.evaluator_curves(own, material.looks[material.method])
+def _evaluators(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    rows = data.curves[data.curves["method"] == data.method]
+    yield data.method, curves.evaluator_curves(rows, data.looks[data.method])
 
 
-def _information(material: Material) -> Iterator[tuple[str, Figure]]:
-    yield "", leakage.information(material.audit["masks"], material.classes, material.looks)
+def _information(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    yield "", leakage.information(data.audit["masks"], data.classes, data.looks)
 
 
-def _masks(material: Material) -> Iterator[tuple[str, Figure]]:
-    yield "", leakage.mask_accuracy(material.audit["masks"], material.looks)
+def _masks(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    yield "", leakage.mask_accuracy(data.audit["masks"], data.looks)
 
 
-def _masks_over_scores(material: Material) -> Iterator[tuple[str, Figure]]:
-    masks = material.audit["masks"]
-    evaluator, imputer, rows = leaky_scores(material.curves)
-    own = masks[(masks["order"] == "morf") & masks["method"].isin(rows["method"])]
-    yield f"{evaluator} {imputer}", leakage.mask_over_scores(own, rows, material.looks)
+def _masks_over_curves(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    masks = data.audit["masks"]
+    evaluator, imputer, rows = leakiest_curves(data.curves)
+    morf_masks = masks[(masks["order"] == "morf") & masks["method"].isin(rows["method"])]
+    yield f"{evaluator} {imputer}", leakage.mask_over_curves(morf_masks, rows, data.looks)
 
 
-def leaky_scores(table: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
-    """The MoRF curves that a mask can leak into most: retrained and with a fixed fill where there are such."""
-    there = table[table["order"] == "morf"]
-    evaluator = "retrain" if "retrain" in set(there["evaluator"]) else str(there["evaluator"].iloc[0])
-    there = there[there["evaluator"] == evaluator]
-    imputer = "fixed" if "fixed" in set(there["imputer"]) else str(there["imputer"].iloc[0])
-    return evaluator, imputer, there[there["imputer"] == imputer]
+def leakiest_curves(table: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
+    """(evaluator, imputer, rows) of the MoRF curves most exposed to leakage: retrained, with a fixed color, if any."""
+    rows = table[table["order"] == "morf"]
+    evaluator = "retrain" if "retrain" in set(rows["evaluator"]) else str(rows["evaluator"].iloc[0])
+    rows = rows[rows["evaluator"] == evaluator]
+    imputer = "fixed" if "fixed" in set(rows["imputer"]) else str(rows["imputer"].iloc[0])
+    return evaluator, imputer, rows[rows["imputer"] == imputer]
 
 
-def _recovery(material: Material) -> Iterator[tuple[str, Figure]]:
-    yield "", leakage.recovery_error(material.audit["recovery"])
+def _detection(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    yield "", leakage.detection_error(data.audit["detection"])
 
 
-def _bias(material: Material) -> Iterator[tuple[str, Figure]]:
-    yield "", leakage.bias_indicator(material.audit["geometry"], material.looks)
+def _bias(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    yield "", leakage.bias_indicator(data.audit["geometry"], data.looks)
 
 
-def _modified(material: Material) -> Iterator[tuple[str, Figure]]:
-    yield "", pictures.modified_data(material.scenes[0])
+def _modified(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    yield "", pictures.modified_data(data.scenes[0])
 
 
-def _imputations(material: Material) -> Iterator[tuple[str, Figure]]:
-    yield "", pictures.imputations(material.scenes)
+def _imputations(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    yield "", pictures.imputations(data.scenes)
 
 
 FIGURES: tuple[Entry[Figure], ...] = (
     Entry("curves", (), _by_family),
     Entry("methods", (), _by_method),
     Entry("information", (), _information),
-    Entry("predictor-error", ("recovery",), _recovery),
+    Entry("detection-error", ("detection",), _detection),
     Entry("mask-only", ("masks",), _masks),
-    Entry("mask-only-over", ("masks", "masked scores"), _masks_over_scores),
+    Entry("mask-only-over", ("masks", "masked scores"), _masks_over_curves),
     Entry("debiased", ("retrain", "geometry"), _debiased),
     Entry("evaluators", ("evaluators",), _evaluators),
     Entry("modified-data", ("scenes",), _modified),
@@ -143,21 +143,21 @@ FIGURES: tuple[Entry[Figure], ...] = (
 )
 
 
-def _consistency(material: Material) -> Iterator[tuple[str, str]]:
-    yield "", latex.agreement_table(material.agreement)
+def _agreement(data: FigureData) -> Iterator[tuple[str, str]]:
+    yield "", latex.agreement_table(data.agreement)
 
 
-def _accuracies(material: Material) -> Iterator[tuple[str, str]]:
-    for method in material.methods:
-        yield method, latex.accuracy_table(material.curves, method)
+def _accuracies(data: FigureData) -> Iterator[tuple[str, str]]:
+    for method in data.methods:
+        yield method, latex.accuracy_table(data.curves, method)
 
 
-def _runtimes(material: Material) -> Iterator[tuple[str, str]]:
-    yield "", latex.runtime_table(material.runtimes)
+def _runtimes(data: FigureData) -> Iterator[tuple[str, str]]:
+    yield "", latex.runtime_table(data.runtimes)
 
 
 TABLES: tuple[Entry[str], ...] = (
-    Entry("agreement", ("agreement",), _consistency),
+    Entry("agreement", ("agreement",), _agreement),
     Entry("accuracies", (), _accuracies),
     Entry("runtimes", ("runtimes",), _runtimes),
 )

@@ -1,6 +1,7 @@
-"""Tables as LaTeX, for booktabs: agreement of the settings, accuracies of a method, runtimes."""
+"""LaTeX tables (booktabs): agreement of the settings, accuracies of a method, runtimes.
 
-from collections.abc import Sequence
+pandas' Styler writes and escapes them. The cells are strings: names in the first columns, LaTeX in the others.
+"""
 
 import numpy as np
 import pandas as pd
@@ -10,89 +11,78 @@ from roadworthy.report.figures.leakage import order_name
 from roadworthy.report.figures.style import EVALUATORS, ORDERS
 from roadworthy.statistics import Setting, agreement_matrix
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
-
-
-def escaped(text: object) -> str:
-    r"""
-    >>> escaped("50% of_{x}")
-    '50\\% of\\_\\{x\\}'
-    """
-    return "".join(_SPECIAL.get(letter, letter) for letter in str(text))
-
 
 def agreement_table(table: pd.DataFrame) -> str:
-    """Spearman's rank correlation of every two settings, the lower triangle; ± its standard error over runs."""
+    """Spearman rank correlation of every two settings, lower triangle; ± its standard error over runs."""
     settings = _settings(table)
-    several = bool((table["runs"] > 1).any())
-    names = [str(one) for one in settings]
+    several_runs = bool((table["runs"] > 1).any())
+    names = [str(setting) for setting in settings]
     means, errors = (
         agreement_matrix(table, measure).loc[names, names].to_numpy(dtype=float)
-        for measure in ("spearman_runs" if several else "spearman", "spearman_runs_error")
+        for measure in ("spearman_runs" if several_runs else "spearman", "spearman_runs_error")
     )
-    errors = np.where(np.eye(len(names)) == 1, np.nan, errors)  # a setting agrees with itself for sure
-    heads = [f"{_place(one)} {escaped(one.imputer)}" for one in settings]
-    rows = []
-    for number, head in enumerate(heads):
-        cells = [_number(*pair, 2) for pair in zip(means[number], errors[number], strict=True)]
-        rows.append([f"({number + 1}) {head}", *cells[: number + 1], *[""] * (len(heads) - number - 1)])
-    caption = "Spearman rank correlation of the methods' rankings between settings, mean over the shares removed."
-    return _tabular(["", *(f"({number + 1})" for number in range(len(settings)))], rows, "l" + "r" * len(rows), caption)
+    errors = np.where(np.eye(len(names)) == 1, np.nan, errors)  # a setting's agreement with itself is exact
+    rows = [
+        [f"({row + 1}) {_name(setting)}"]
+        + [_number(means[row, column], errors[row, column], 2) if column <= row else "" for column in range(len(names))]
+        for row, setting in enumerate(settings)
+    ]
+    columns = ["", *(f"({number + 1})" for number in range(len(settings)))]
+    caption = "Spearman rank correlation of the methods' rankings between settings, mean over the fractions removed."
+    return _latex(pd.DataFrame(rows, columns=columns), 1, caption)
 
 
 def _settings(table: pd.DataFrame) -> list[Setting]:
-    """The paper's order: MoRF before LeRF, retrained before not, then the imputers as they came."""
+    """In the paper's order: MoRF before LeRF, retrained before not, imputers as given."""
     sides = [table[[f"{field}_{side}" for field in Setting._fields]].itertuples(index=False) for side in "ab"]
-    there = list(dict.fromkeys(Setting(*row) for side in sides for row in side))
-    orders = in_order([one.order for one in there], ORDERS)
-    evaluators = in_order([one.evaluator for one in there], {"retrain": "", **EVALUATORS})
-    imputers = list(dict.fromkeys(one.imputer for one in there))
+    settings = list(dict.fromkeys(Setting(*row) for side in sides for row in side))
+    orders = in_order([setting.order for setting in settings], ORDERS)
+    evaluators = in_order([setting.evaluator for setting in settings], {"retrain": "", **EVALUATORS})
+    imputers = list(dict.fromkeys(setting.imputer for setting in settings))
     return sorted(
-        there, key=lambda one: (orders.index(one.order), evaluators.index(one.evaluator), imputers.index(one.imputer))
+        settings,
+        key=lambda setting: (
+            orders.index(setting.order),
+            evaluators.index(setting.evaluator),
+            imputers.index(setting.imputer),
+        ),
     )
 
 
-def _place(setting: Setting) -> str:
-    return escaped(f"{order_name(setting.order)}, {EVALUATORS.get(setting.evaluator, setting.evaluator)},")
+def _name(setting: Setting) -> str:
+    evaluator = EVALUATORS.get(setting.evaluator, setting.evaluator)
+    return f"{order_name(setting.order)}, {evaluator}, {setting.imputer}"
 
 
 def accuracy_table(curves: pd.DataFrame, method: str) -> str:
-    """One method's accuracies in per cent, a row per setting, a column per share removed; ± half its 95 % interval."""
-    own = curves[curves["method"] == method]
-    fractions = sorted(own["fraction"].unique())
+    """Accuracies of one method in percent, one row per setting, one column per fraction; ± half the 95 % interval."""
+    points = curves[curves["method"] == method]
+    fractions = sorted(points["fraction"].unique())
     rows = []
-    for (order, evaluator, imputer), points in own.groupby(["order", "evaluator", "imputer"], sort=False):
-        by_fraction = points.set_index("fraction")
+    for (order, evaluator, imputer), block in points.groupby(["order", "evaluator", "imputer"], sort=False):
+        by_fraction = block.set_index("fraction")
         half = (by_fraction["high"] - by_fraction["low"]) / 2
         cells = [
             _number(100 * by_fraction["accuracy"].get(fraction, np.nan), 100 * half.get(fraction, np.nan), 1)
             for fraction in fractions
         ]
-        rows.append([f"{_place(Setting(str(evaluator), str(order), str(imputer)))} {escaped(imputer)}", *cells])
+        rows.append([_name(Setting(str(evaluator), str(order), str(imputer))), *cells])
     caption = (
-        f"Accuracy (\\%) of {escaped(method)} by share of pixels removed, $\\pm$ half of its 95\\,\\% interval. "
+        r"Accuracy (\%) by fraction of pixels removed, $\pm$ half of its 95\,\% interval. "
         "MoRF: lower is better. LeRF: higher is better."
     )
-    head = ["removed", *(f"{fraction:.0%}".replace("%", r"\,\%") for fraction in fractions)]
-    return _tabular(head, rows, "l" + "r" * len(fractions), caption)
+    columns = [f"{method}, removed:", *(f"{fraction:.0%}" for fraction in fractions)]
+    return _latex(pd.DataFrame(rows, columns=columns), 1, caption)
 
 
 def runtime_table(runtimes: pd.DataFrame) -> str:
-    """Seconds per curve (one method, one order, all shares removed) by evaluator and imputer."""
+    """Seconds per curve (one method and order, all fractions) by evaluator and imputer."""
     rows = [
-        [
-            escaped(EVALUATORS.get(evaluator, evaluator)),
-            escaped(imputer),
-            f"{seconds:.4g}",
-            f"{100 * relative:.3g}\\,\\%",
-        ]
+        [EVALUATORS.get(evaluator, evaluator), imputer, f"{seconds:.4g}", f"{100 * relative:.3g}\\,\\%"]
         for evaluator, imputer, seconds, relative in runtimes.to_numpy().tolist()
     ]
-    caption = "Mean runtime of one curve: one method in one order at all shares removed."
-    return _tabular(["evaluator", "filled by", "seconds", "relative"], rows, "llrr", caption)
+    caption = "Mean runtime of one curve: one method in one order at all fractions removed."
+    return _latex(pd.DataFrame(rows, columns=["evaluator", "imputer", "seconds", "relative"]), 2, caption)
 
 
 def _number(value: float, error: float, digits: int) -> str:
@@ -102,23 +92,14 @@ def _number(value: float, error: float, digits: int) -> str:
     return f"${value:.{digits}f}${spread}"
 
 
-def _tabular(head: Sequence[str], rows: Sequence[Sequence[str]], columns: str, caption: str) -> str:
-    lines = [" & ".join(cells) + r" \\" for cells in (head, *rows)]
-    return "\n".join(
-        [
-            r"% needs \usepackage{booktabs} and \usepackage{graphicx}",
-            r"\begin{table}",
-            r"\centering",
-            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            lines[0],
-            r"\midrule",
-            *lines[1:],
-            r"\bottomrule",
-            r"\end{tabular}}",
-            rf"\caption{{{caption}}}",
-            r"\end{table}",
-            "",
-        ]
+def _latex(table: pd.DataFrame, names: int, caption: str) -> str:
+    """A table environment no wider than the line. The header and the first `names` columns are escaped."""
+    styler = table.style.hide(axis="index").format_index(escape="latex", axis="columns")
+    styler.format(escape="latex", subset=list(table.columns[:names]))
+    column_format = "l" * names + "r" * (len(table.columns) - names)
+    text = styler.to_latex(hrules=True, column_format=column_format, caption=caption, position_float="centering")
+    shrink = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    text = text.replace(r"\begin{tabular}", f"{shrink}\n\\begin{{tabular}}").replace(
+        r"\end{tabular}", r"\end{tabular}}"
     )
+    return "% needs \\usepackage{booktabs} and \\usepackage{graphicx}\n" + text

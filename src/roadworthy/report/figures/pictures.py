@@ -1,4 +1,4 @@
-"""Pictures of what was evaluated: images with pixels removed and filled."""
+"""Images with removed and imputed pixels, as they were evaluated."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,50 +9,52 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from roadworthy.report.figures.leakage import order_name
-from roadworthy.report.figures.style import PAGE, plain, styled
+from roadworthy.report.figures.style import PAGE, literal, styled
 
 Pixels = NDArray[np.float32]
-"""`(c, h, w)` in [0, 1]; values beyond are clipped for display"""
+"""`(c, h, w)`, clipped to [0, 1] for display"""
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One image as it was evaluated."""
+    """One image, its maps, and imputed versions of it."""
 
     title: str
     image: Pixels
     fractions: tuple[float, ...]
     relevance: Mapping[str, Pixels]
-    """method to its ranks as gray levels, white = most relevant"""
+    """method to its map as gray levels, white = most relevant"""
     imputer: str
     modified: Mapping[tuple[str, str], Sequence[Pixels]]
-    """(method, order) to what that imputer left, fraction by fraction"""
+    """(method, order) to the images imputed with `imputer`, by fraction"""
     method: str
-    filled: Mapping[str, Sequence[Pixels]]
-    """imputer to what it made of the holes of that method, most relevant first"""
+    imputed: Mapping[str, Sequence[Pixels]]
+    """imputer to the images imputed with it by fraction, pixels removed in MoRF order of `method`"""
 
 
 @styled
 def modified_data(scene: Scene) -> Figure:
-    """A row per method; left the most relevant pixels go first, right the least relevant."""
+    """One row per method: the image, its map, and imputed images by order and fraction."""
     orders = list(dict.fromkeys(order for _, order in scene.modified))
     rows = [
         [scene.image, scene.relevance[method], *(p for order in orders for p in scene.modified[method, order])]
         for method in scene.relevance
     ]
-    shares = [f"{order_name(order)}\n{fraction:.0%}" for order in orders for fraction in scene.fractions]
-    figure = _table(rows, ["", "map", *shares], list(scene.relevance))
-    figure.suptitle(plain(f"{scene.title}; share of pixels removed, filled by: {scene.imputer}"))
+    labels = [f"{order_name(order)}\n{fraction:.0%}" for order in orders for fraction in scene.fractions]
+    figure = _table(rows, ["", "map", *labels], list(scene.relevance))
+    figure.suptitle(literal(f"{scene.title}; fraction of pixels removed, imputed with {scene.imputer}"))
     return figure
 
 
 @styled
 def imputations(scenes: Sequence[Scene]) -> Figure:
-    """Some images, a row per imputer, a column per share removed."""
-    rows = [[scene.image, *pictures] for scene in scenes for pictures in scene.filled.values()]
-    names = [imputer for scene in scenes for imputer in scene.filled]
+    """One row per image and imputer, one column per fraction removed."""
+    rows = [[scene.image, *pictures] for scene in scenes for pictures in scene.imputed.values()]
+    names = [imputer for scene in scenes for imputer in scene.imputed]
     figure = _table(rows, ["original", *(f"{fraction:.0%}" for fraction in scenes[0].fractions)], names)
-    figure.suptitle(plain(f"share of pixels removed, most relevant first by {scenes[0].method}; a row per imputer"))
+    figure.suptitle(
+        literal(f"fraction of pixels removed, most relevant first by {scenes[0].method}; one row per imputer")
+    )
     return figure
 
 
@@ -68,7 +70,7 @@ def _table(rows: Sequence[Sequence[Pixels]], above: Sequence[str], beside: Seque
     for panel, text in zip(panels[0], above, strict=True):
         panel.set_title(text, fontsize=7)
     for panel, text in zip(panels[:, 0], beside, strict=True):
-        panel.set_ylabel(plain(text), rotation=0, ha="right", va="center")
+        panel.set_ylabel(literal(text), rotation=0, ha="right", va="center")
     return figure
 
 

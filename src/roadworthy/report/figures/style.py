@@ -1,4 +1,4 @@
-"""How figures look: legible at the width of a column, no more ink than the data need; and how they are written."""
+"""The style of all figures, legible at the width of a column; and how they are written."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from roadworthy.core.files import write_atomically
 from roadworthy.report.palette import Look
 
 PAGE = 6.75
-"""inches: the width of a page's text in the paper's format; two columns of 3.25"""
+"""inches: the text width of the paper's format; two columns of 3.25"""
 COLUMN = 3.25
 styled = rc_context(
     {
-        "font.family": "DejaVu Sans",  # matplotlib brings it along: the same bytes everywhere
+        "font.family": "DejaVu Sans",  # shipped with matplotlib: the same bytes everywhere
         "font.size": 7.5,
         "axes.titlesize": 7.5,
         "axes.labelsize": 7.5,
@@ -43,14 +43,14 @@ styled = rc_context(
         "svg.fonttype": "path",
     }
 )
-"""Put around every function that makes a figure, whose text takes its size when it is made, and that writes one."""
+"""Decorates functions that create or write figures: matplotlib reads these settings at both times."""
 
 ORDERS = {"morf": "MoRF (lower is better)", "lerf": "LeRF (higher is better)"}
-EVALUATORS = {"no-retrain": "no retraining", "retrain": "retrain", "fine-tuned": "tuned with masks"}
-REMOVED = "share of pixels removed"
+EVALUATORS = {"no-retrain": "no retraining", "retrain": "retrained", "fine-tuned": "fine-tuned"}
+REMOVED = "fraction of pixels removed"
 
-# Imputers are told apart without color, which belongs to the methods.
-_INKS = (("-", "o", "#000000"), ("--", "s", "#000000"), (":", "^", "#000000"), ("-.", "D", "#555555"))
+# Imputers differ in dashes and markers: colors identify methods.
+_IMPUTER_STYLES = (("-", "o", "#000000"), ("--", "s", "#000000"), (":", "^", "#000000"), ("-.", "D", "#555555"))
 _FORMATS: Mapping[str, Mapping[str, Any]] = {
     "pdf": {"metadata": {"CreationDate": None}},
     "svg": {"metadata": {"Date": None}},
@@ -58,39 +58,41 @@ _FORMATS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def plain(text: object) -> str:
-    """Text that matplotlib takes as it is: "$" and a leading "_" mean something to it."""
+def literal(text: object) -> str:
+    """Text that matplotlib shows verbatim: "$" and a leading "_" have a meaning there."""
     return "\u200b" + str(text).replace("$", r"\$")
 
 
 def grid(rows: int, columns: int, height: float, width: float = PAGE) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of panels that share their vertical axis; `height` is that of one row."""
+    """A figure of panels with shared axes; `height` is that of one row."""
     figure = Figure(figsize=(width, height * rows + 0.45), layout="constrained")
     return figure, figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).tolist()
 
 
-def ink(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Line styles for what is no method."""
+def imputer_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Line styles by imputer."""
     keys = ("linestyle", "marker", "color")
-    return {name: dict(zip(keys, _INKS[i % len(_INKS)], strict=True)) for i, name in enumerate(names)}
+    return {
+        name: dict(zip(keys, _IMPUTER_STYLES[i % len(_IMPUTER_STYLES)], strict=True)) for i, name in enumerate(names)
+    }
 
 
-def pen(look: Look) -> dict[str, Any]:
-    """A method's line; points on a dashed one would hide its dashes."""
+def method_style(look: Look) -> dict[str, Any]:
+    """The line style of a method; dashed lines have no markers, which would hide the dashes."""
     dashed = {"linestyle": (0, look.dash), "linewidth": 1.0}
     return {"color": look.color, **(dashed if look.dash else {"linestyle": "-", "marker": "o"})}
 
 
-def draw(panel: Axes, rows: pd.DataFrame, column: str = "accuracy", band: bool = False, **drawn: Any) -> None:
-    """One curve by fraction, with the band of its interval if asked for."""
+def plot_curve(panel: Axes, rows: pd.DataFrame, column: str = "accuracy", band: bool = False, **style: Any) -> None:
+    """Plot `column` against the fraction, optionally with the band of its interval."""
     rows = rows.sort_values("fraction")
-    panel.plot(rows["fraction"], rows[column], **drawn)
+    panel.plot(rows["fraction"], rows[column], **style)
     if band:
-        panel.fill_between(rows["fraction"], rows["low"], rows["high"], color=drawn["color"], alpha=0.12, linewidth=0)
+        panel.fill_between(rows["fraction"], rows["low"], rows["high"], color=style["color"], alpha=0.12, linewidth=0)
 
 
-def by_share(panels: Sequence[Sequence[Axes]], label: str, top: float | None = 1.02) -> None:
-    """Name the axes of a grid of panels whose horizontal one is the share removed."""
+def label_axes(panels: Sequence[Sequence[Axes]], label: str, top: float | None = 1.02) -> None:
+    """Label a grid of panels whose horizontal axis is the fraction removed."""
     for row in panels:
         row[0].set_ylabel(label)
         for panel in row:
@@ -103,18 +105,18 @@ def by_share(panels: Sequence[Sequence[Axes]], label: str, top: float | None = 1
 
 def legend(figure: Figure, panels: Sequence[Sequence[Axes]]) -> None:
     """One legend below all panels, each name once."""
-    found = {}
+    entries = {}
     for panel in (panel for row in panels for panel in row):
         handles, labels = panel.get_legend_handles_labels()
-        found.update({label: handle for handle, label in zip(handles, labels, strict=True) if label not in found})
-    wide = max((len(label) for label in found), default=1)
-    columns = int(np.clip(figure.get_figwidth() * 14 // (wide + 7), 1, max(1, len(found))))
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
+        entries.update({label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries})
+    longest = max((len(label) for label in entries), default=1)
+    columns = int(np.clip(figure.get_figwidth() * 14 // (longest + 7), 1, max(1, len(entries))))
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
 @styled
 def write_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """As PDF, SVG and PNG; the same figure gives the same bytes."""
+    """Write PDF, SVG and PNG; the same figure gives the same bytes."""
     paths = []
     for suffix, options in _FORMATS.items():
         buffer = io.BytesIO()

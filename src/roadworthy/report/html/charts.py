@@ -1,4 +1,4 @@
-"""Curves as shapes: from a table to coordinates; the template draws them as SVG."""
+"""Coordinates of the curves; the template draws them as SVG."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -6,20 +6,22 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from roadworthy.report.tables import setting_title
+
 WIDTH, HEIGHT = 420, 290
 LEFT, RIGHT, TOP, BOTTOM = 44, 10, 24, 42
 
 TITLES = {
-    "morf": "MoRF: most relevant removed first, low is good",
-    "lerf": "LeRF: least relevant removed first, high is good",
+    "morf": "MoRF: most relevant first, lower is better",
+    "lerf": "LeRF: least relevant first, higher is better",
 }
 
 
-class Point(NamedTuple):
+class Marker(NamedTuple):
     x: float
     y: float
     text: str
-    """what hovering says"""
+    """tooltip"""
 
 
 class Line(NamedTuple):
@@ -29,8 +31,8 @@ class Line(NamedTuple):
     control: bool
     path: str
     band: str
-    """the interval, as a polygon; none for controls, whose bands would hide the methods"""
-    points: Sequence[Point]
+    """the interval as a polygon; "" for controls, whose bands would hide the methods"""
+    points: Sequence[Marker]
 
 
 class Tick(NamedTuple):
@@ -41,14 +43,14 @@ class Tick(NamedTuple):
 class Panel(NamedTuple):
     title: str
     label: str
-    """for those who cannot see it"""
+    """for screen readers"""
     lines: Sequence[Line]
     across: Sequence[Tick]
     up: Sequence[Tick]
 
 
 class Row(NamedTuple):
-    """Panels that belong together: one evaluator and one imputer, an order each."""
+    """The panels of one evaluator and imputer, one per order."""
 
     title: str
     panels: Sequence[Panel]
@@ -56,11 +58,11 @@ class Row(NamedTuple):
 
 
 def rows(curves: pd.DataFrame, controls: Sequence[str], numbers: Mapping[str, int]) -> list[Row]:
-    """A row per evaluator and imputer; the axes are the same in all of them, so that they can be compared."""
+    """One row per evaluator and imputer, all with the same axes."""
     scale = _scale(curves)
     return [
         Row(
-            f"Filled by {imputer}, evaluated by {evaluator}",
+            setting_title(imputer, evaluator),
             [_panel(scale, block[block["order"] == order], order, controls, numbers) for order in _orders(block)],
             _numbers(block),
         )
@@ -80,7 +82,7 @@ class _Scale(NamedTuple):
 
 
 def _scale(curves: pd.DataFrame) -> _Scale:
-    """From 0: a cut axis makes small differences look large. Up to the next fifth above the highest interval."""
+    """The axis starts at 0 and ends at the next fifth above the highest interval."""
     top = float(np.ceil(curves["high"].max() * 5 - 1e-9) / 5)
     return _Scale(float(curves["fraction"].max()) or 1.0, max(0.2, min(1.0, top)))
 
@@ -100,10 +102,10 @@ def _panel(
     title = TITLES.get(order, order)
     last = curves[curves["fraction"] == curves["fraction"].max()].sort_values("accuracy")
     ends = f"{last['method'].iloc[0]} ends lowest, {last['method'].iloc[-1]} highest"
-    # Controls lie beneath: what is asked about is drawn last.
+    # Controls are drawn first, below the methods.
     return Panel(
         title,
-        f"Accuracy by share of pixels removed. {title}. {len(lines)} curves: {ends}.",
+        f"Accuracy by fraction of pixels removed. {title}. {len(lines)} curves: {ends}.",
         sorted(lines, key=lambda line: not line.control),
         [Tick(scale.x(share), f"{share:.0%}") for share in _steps(scale.right)],
         [Tick(scale.y(value), f"{value:.0%}") for value in _steps(scale.top)],
@@ -122,7 +124,7 @@ def _steps(end: float) -> list[float]:
 def _line(scale: _Scale, rows: pd.DataFrame, number: int, name: str, control: bool) -> Line:
     rows = rows.sort_values("fraction")
     points = [
-        Point(scale.x(share), scale.y(value), f"{name}, {share:.0%} removed: {value:.1%} [{low:.1%}, {high:.1%}]")
+        Marker(scale.x(share), scale.y(value), f"{name}, {share:.0%} removed: {value:.1%} [{low:.1%}, {high:.1%}]")
         for share, value, low, high in zip(
             *(rows[column].tolist() for column in ("fraction", "accuracy", "low", "high")), strict=True
         )
@@ -134,7 +136,7 @@ def _line(scale: _Scale, rows: pd.DataFrame, number: int, name: str, control: bo
 
 
 def _numbers(block: pd.DataFrame) -> pd.DataFrame:
-    """The same for reading: a row per method and order, a column per fraction."""
+    """The values: one row per method and order, one column per fraction."""
     order = pd.Series(block["order"].map({"morf": "MoRF", "lerf": "LeRF"}).fillna(block["order"]), name="order")
     shares = block["fraction"].map("{:.0%}".format)
     table = block.assign(order=order, share=shares, value=block["accuracy"].map("{:.1%}".format))

@@ -1,4 +1,4 @@
-"""One self-contained HTML page from plain tables: no network, no state, the same bytes for the same findings."""
+"""The report: one self-contained HTML file from plain tables. No network; the same findings give the same bytes."""
 
 import base64
 import hashlib
@@ -12,24 +12,24 @@ from markupsafe import Markup
 from roadworthy import statistics
 from roadworthy.core.files import write_atomically
 from roadworthy.report.findings import Findings
-from roadworthy.report.html import audits, charts
-from roadworthy.report.html.squares import agreement_squares, class_squares
-from roadworthy.report.html.strips import data_url
+from roadworthy.report.html import audit, charts
+from roadworthy.report.html.examples import data_url
+from roadworthy.report.html.heatmaps import Heatmap, agreement_heatmaps, class_heatmaps
 from roadworthy.report.palette import colors
-from roadworthy.report.tables import short_agreement, standings
+from roadworthy.report.tables import ranking_tables, short_agreement
 
-_MOST_COLUMNS = 17
-"""methods in the table of classes: more do not fit a page"""
+_MAX_COLUMNS = 17
+"""methods in the table of classes"""
 
 
 def write_page(path: Path, findings: Findings) -> Path:
-    """Write the page; the file appears whole or not at all."""
+    """Write the page atomically."""
     write_atomically(path, page(findings).encode())
     return path
 
 
 def page(findings: Findings) -> str:
-    """All text of a user (names of methods, classes, files) is escaped by the template."""
+    """The HTML. Templates escape all text from users (names of methods, classes, files)."""
     templates = Environment(
         loader=PackageLoader("roadworthy.report.html"),
         autoescape=True,
@@ -43,7 +43,7 @@ def page(findings: Findings) -> str:
     return templates.get_template("page.html").render(
         **_sections(findings, {name: number for number, name in enumerate(looks)}),
         findings=findings,
-        # Neither holds a word of the user's; the policy names them by their sums and forbids everything else.
+        # Neither contains text from users; the policy allows them by hash and forbids everything else.
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704
         policy=_policy(style, script),
@@ -55,42 +55,40 @@ def page(findings: Findings) -> str:
 
 def _methods(findings: Findings) -> list[str]:
     named = [table["method"] for table in (findings.ranking, findings.curves) if table is not None]
-    named += [
-        findings.audits[name]["method"] for name in ("masks", "geometry", "predictions") if name in findings.audits
-    ]
+    named += [findings.audit[name]["method"] for name in ("masks", "geometry", "conclusions") if name in findings.audit]
     return list(dict.fromkeys(pd.concat(named).tolist())) if named else []
 
 
 def _sections(findings: Findings, numbers: dict[str, int]) -> dict[str, Any]:
-    """What the template shows, section by section; empty where there is nothing to tell."""
+    """The template's variables; empty where a section is left out."""
     ranking, curves, agreement = findings.ranking, findings.curves, findings.agreement
     return {
-        "standings": [] if ranking is None else standings(ranking, numbers, findings.audits.get("predictions")),
+        "rankings": [] if ranking is None else ranking_tables(ranking, numbers, findings.audit.get("conclusions")),
         "rows": [] if curves is None else charts.rows(curves, findings.controls, numbers),
-        "squares": [] if agreement is None else agreement_squares(agreement),
+        "agreement_heatmaps": [] if agreement is None else agreement_heatmaps(agreement),
         "agreement": None if agreement is None else short_agreement(agreement),
-        "audits": audits.sections(findings.audits),
-        "classes": _classes(findings),
+        "audit_sections": audit.sections(findings.audit),
+        "class_heatmaps": _class_heatmaps(findings),
     }
 
 
-def _classes(findings: Findings) -> Any:
-    """The setting that speaks first, its methods best first."""
+def _class_heatmaps(findings: Findings) -> list[Heatmap]:
+    """Of the setting of the conclusion, methods best first."""
     if findings.classes is None or findings.ranking is None or findings.classes["label"].nunique() < 2:
         return []
     ranking, table = findings.ranking, findings.classes
     evaluator, imputer = statistics.preferred_block(ranking)
     block = ranking[(ranking["evaluator"] == evaluator) & (ranking["imputer"] == imputer) & ~ranking["control"]]
-    here = table[(table["evaluator"] == evaluator) & (table["imputer"] == imputer)]
-    return class_squares(here, block["method"].tolist()[:_MOST_COLUMNS]) if len(block) else []
+    rows = table[(table["evaluator"] == evaluator) & (table["imputer"] == imputer)]
+    return class_heatmaps(rows, block["method"].tolist()[:_MAX_COLUMNS]) if len(block) else []
 
 
 def _policy(style: str, script: str) -> str:
     return (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_sum(style)}'; script-src '{_sum(script)}'"
+        f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     )
 
 
-def _sum(text: str) -> str:
+def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

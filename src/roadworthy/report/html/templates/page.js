@@ -3,7 +3,7 @@
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const tip = document.getElementById("tip");
 
-  // The points' own titles are for browsers without scripts; here one tip says the same, also to the keyboard.
+  // SVG titles serve browsers without scripts; here one tooltip shows the same text, for pointer and keyboard.
   const points = (svg) => all(".line:not(.off) circle", svg);
   for (const title of all(".line title")) {
     title.parentNode.dataset.text = title.textContent;
@@ -12,7 +12,7 @@
 
   const leave = (svg) => {
     svg.classList.remove("aim");
-    for (const one of all(".now, .near", svg)) one.classList.remove("now", "near");
+    for (const element of all(".now, .near", svg)) element.classList.remove("now", "near");
     tip.textContent = "";
   };
 
@@ -40,7 +40,7 @@
     return best;
   };
 
-  // Left and right go along a curve, up and down to the next curve at the same share.
+  // Left and right move along a curve, up and down to the next curve at the same fraction.
   const step = (svg, key) => {
     const visible = all(".line:not(.off)", svg);
     if (!visible.length) return null;
@@ -78,12 +78,12 @@
     key.disabled = false;
     key.addEventListener("click", () => press(key, key.getAttribute("aria-pressed") !== "true"));
   }
-  for (const one of all(".wholesale")) {
-    one.hidden = false;
-    const wanted = { all: () => true, none: () => false, methods: (key) => !("control" in key.dataset) }[one.dataset.show];
-    one.querySelector("button").addEventListener("click", () => keys.forEach((key) => press(key, wanted(key))));
+  for (const item of all(".toggle-all")) {
+    item.hidden = false;
+    const visible = { all: () => true, none: () => false, methods: (key) => !("control" in key.dataset) }[item.dataset.show];
+    item.querySelector("button").addEventListener("click", () => keys.forEach((key) => press(key, visible(key))));
   }
 
-  // On paper nothing can be unfolded.
-  window.addEventListener("beforeprint", () => all("details").forEach((one) => { one.open = true; }));
+  // Printed pages cannot be unfolded.
+  window.addEventListener("beforeprint", () => all("details").forEach((element) => { element.open = true; }));
 })();

@@ -1,4 +1,4 @@
-"""Tables whose cells have a color: agreement of the settings, accuracy lost per class."""
+"""Tables with colored cells: agreement of the settings, accuracy lost per class."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import pandas as pd
 
 from roadworthy import statistics
 
-MOST_CLASSES = 24
+MAX_CLASSES = 24
 
 
 class Cell(NamedTuple):
@@ -17,33 +17,33 @@ class Cell(NamedTuple):
     """−10 to 10, None where there is no number"""
 
 
-class Square(NamedTuple):
+class Heatmap(NamedTuple):
     title: str
     columns: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Cell]]]
     note: str = ""
 
 
-def agreement_squares(table: pd.DataFrame) -> list[Square]:
-    """Settings against settings, one square per way of pairing the shares."""
-    found = []
+def agreement_heatmaps(table: pd.DataFrame) -> list[Heatmap]:
+    """Settings against settings, one heatmap per way of pairing the fractions."""
+    heatmaps = []
     notes = {
-        "removed": "Compared at equal shares removed.",
-        "kept": "Unlike orders are compared where one has removed as much as the other has kept.",
+        "removed": "Compared at equal fractions removed.",
+        "kept": "Different orders are compared where one has removed as much as the other has kept.",
     }
     for pairing in [name for name in notes if (table["pairing"] == name).any()]:
-        square = statistics.agreement_matrix(table, "spearman", pairing)
-        names = _shortened(list(square.index))
+        matrix = statistics.agreement_matrix(table, "spearman", pairing)
+        names = _shortened(list(matrix.index))
         rows = [
             (name, [_signed(value) for value in row])
-            for name, row in zip(names, square.to_numpy().tolist(), strict=True)
+            for name, row in zip(names, matrix.to_numpy().tolist(), strict=True)
         ]
-        found.append(Square(f"equal share {pairing}", names, rows, notes[pairing]))
-    return found
+        heatmaps.append(Heatmap(f"equal fraction {pairing}", names, rows, notes[pairing]))
+    return heatmaps
 
 
 def _shortened(names: Sequence[str]) -> list[str]:
-    """Settings without what they all share: the evaluator, where there is one only.
+    """Names of settings, without the evaluator where there is only one.
 
     >>> _shortened(["no-retrain · morf · linear", "no-retrain · lerf · linear"])
     ['MoRF · linear', 'LeRF · linear']
@@ -61,22 +61,22 @@ def _signed(value: float) -> Cell:
     return Cell("–", None) if np.isnan(value) else Cell(f"{value:+.2f}", round(value * 10))
 
 
-def class_squares(table: pd.DataFrame, methods: Sequence[str]) -> list[Square]:
-    """Classes against methods in one setting of evaluator and imputer, one square per order.
+def class_heatmaps(table: pd.DataFrame, methods: Sequence[str]) -> list[Heatmap]:
+    """Classes against methods for one evaluator and imputer, one heatmap per order.
 
-    `table` is of `per_class` with `name`; many classes are cut to those that suffer most and least from the first
-    method.
+    `table` is that of `per_class` with a column `name`. Of many classes, those that lose most and least by the first
+    method are shown.
     """
     table = table[table["method"].isin(list(methods))]
     first = table[table["method"] == methods[0]].groupby("label")["drop"].mean().sort_values(ascending=False)
     shown, note = list(first.index), ""
-    if len(shown) > MOST_CLASSES:
-        half = MOST_CLASSES // 2
-        note = f"{MOST_CLASSES} of {len(shown)} classes: those that lose most and least by {methods[0]}."
+    if len(shown) > MAX_CLASSES:
+        half = MAX_CLASSES // 2
+        note = f"{MAX_CLASSES} of {len(shown)} classes: those that lose most and least by {methods[0]}."
         shown = shown[:half] + shown[-half:]
-    titles = {"morf": "MoRF: a high loss is good", "lerf": "LeRF: a low loss is good"}
+    titles = {"morf": "MoRF: a higher loss is better", "lerf": "LeRF: a lower loss is better"}
     return [
-        Square(titles.get(str(order), str(order)), ["images", *methods], _class_rows(block, shown, methods), note)
+        Heatmap(titles.get(str(order), str(order)), ["images", *methods], _class_rows(block, shown, methods), note)
         for order, block in sorted(table.groupby("order"), key=lambda pair: pair[0] != "morf")
     ]
 

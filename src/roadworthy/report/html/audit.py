@@ -1,0 +1,137 @@
+"""The tables of a leakage audit, formatted for people."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+
+class Section(NamedTuple):
+    title: str
+    text: str
+    table: pd.DataFrame
+
+
+def sections(tables: Mapping[str, pd.DataFrame]) -> list[Section]:
+    """One per audit table, conclusions first."""
+    return [
+        Section(title, text, formatted(tables[name]))
+        for name, (title, text, formatted) in _SECTIONS.items()
+        if name in tables and len(tables[name])
+    ]
+
+
+def _percent(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.1%}"
+
+
+def _number(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.2f}"
+
+
+def _with_interval(table: pd.DataFrame, column: str) -> list[str]:
+    rows = zip(table[column], table["low"], table["high"], strict=True)
+    return [f"{_percent(value)} [{_percent(low)}, {_percent(high)}]" for value, low, high in rows]
+
+
+def _order(table: pd.DataFrame) -> pd.Series:
+    return table["order"].map({"morf": "MoRF", "lerf": "LeRF"}).fillna(table["order"])
+
+
+def _conclusions(table: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "method": table["method"],
+            "order": _order(table),
+            "imputer": table["imputer"],
+            "conclusion": table["conclusion"],
+            "why": table["why"],
+        }
+    )
+
+
+def _masks(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per method and order, one column per fraction removed."""
+    long = pd.DataFrame(
+        {
+            "method": table["method"],
+            "order": _order(table),
+            "chance": table["chance"].map(_percent),
+            "fraction": table["fraction"].map("{:.0%}".format),
+            "value": _with_interval(table, "accuracy"),
+        }
+    )
+    return _wide(long, ["method", "order", "chance"])
+
+
+def _detection(table: pd.DataFrame) -> pd.DataFrame:
+    """Each error with that of guessing."""
+    errors = zip(_with_interval(table, "error"), table["guess"], strict=True)
+    long = pd.DataFrame(
+        {
+            "imputer": table["imputer"],
+            "masks": table["masks"],
+            "order": _order(table).fillna("") if "order" in table else "",
+            "fraction": table["fraction"].map("{:.0%}".format),
+            "value": [f"{error}, guessing {_percent(guess)}" for error, guess in errors],
+        }
+    )
+    return _wide(long, ["imputer", "masks", "order"])
+
+
+def _geometry(table: pd.DataFrame) -> pd.DataFrame:
+    """γ by fraction removed, with the optimum where known; blur is a mean over the fractions."""
+    cells = zip(table["gamma"], table["clipped"], table["optimum"], strict=True)
+    blur = table.groupby(["method", "order"])["blur"].transform("mean")
+    long = pd.DataFrame(
+        {
+            "method": table["method"],
+            "order": _order(table),
+            "blur": blur.map(_number),
+            "fraction": table["fraction"].map("{:.0%}".format),
+            "value": [
+                _number(gamma) + (" clipped" if clipped else "") + ("" if np.isnan(best) else f" (best {best:.2f})")
+                for gamma, clipped, best in cells
+            ],
+        }
+    )
+    return _wide(long, ["method", "order", "blur"])
+
+
+def _wide(long: pd.DataFrame, index: list[str]) -> pd.DataFrame:
+    wide = long.pivot_table(index=index, columns="fraction", values="value", aggfunc="first", sort=False)
+    return wide.reset_index().fillna("–").rename_axis(columns=None)
+
+
+_SECTIONS: Mapping[str, tuple[str, str, Callable[[pd.DataFrame], pd.DataFrame]]] = {
+    "conclusions": (
+        "Does the evaluation leak?",
+        "A leak is class information that the masks carry into the imputed images.",
+        _conclusions,
+    ),
+    "masks": (
+        "Class information in the masks",
+        "Accuracy of a classifier that sees only which pixels were removed, with its 95 % interval. Far above chance, "
+        "the masks themselves reveal the class.",
+        _masks,
+    ),
+    "detection": (
+        "Detection of imputed pixels",
+        "Error of a small network that classifies pixels as imputed or kept. The closer to guessing, the better the "
+        "imputer hides the mask.",
+        _detection,
+    ),
+    "geometry": (
+        "Geometry of the masks",
+        "γ is the share of the removed pixels' variance that the imputer does not restore: low for scattered pixels, "
+        "near 1 for large regions. Scores of methods with very different γ are not directly comparable.",
+        _geometry,
+    ),
+    "leads": (
+        "How much of a lead is geometry?",
+        "Each method against the next in rank, imputed with linear. Derived for retrained models; for others only an "
+        "indication.",
+        lambda table: pd.DataFrame({"lead": table["text"]}),
+    ),
+}
