@@ -1,7 +1,7 @@
 """Which explanation can you trust? Roadworthy removes pixels as each method claims, imputes them, and measures."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
 

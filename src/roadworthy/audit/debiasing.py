@@ -91,9 +91,8 @@ def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.
 
 
 def linear_leads(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.DataFrame:
-    """`leads` of the curves of the linear imputer, at the fractions with a known γ."""
-    linear = curves[curves["imputer"] == "linear"]
-    points = debiased(linear, geometry, chance) if len(linear) else linear
+    """`leads` of `curves`, those of one linear imputer, at the fractions with a known γ."""
+    points = debiased(curves, geometry, chance) if len(curves) else curves
     return leads(points) if len(points) else pd.DataFrame(columns=LEAD_COLUMNS)
 
 

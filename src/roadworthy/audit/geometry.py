@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from roadworthy.core.errors import InputError, ShapeError
-from roadworthy.core.masks import checked_fractions, removed_at
+from roadworthy.core.masks import checked_fractions
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Images, Labels, Maps, Order, Ranks, Removed
 from roadworthy.evaluation.orders import rank
-from roadworthy.evaluation.sweep import fill
+from roadworthy.evaluation.sweep import imputed
 from roadworthy.imputers import NoisyLinear
 
 Array = NDArray[np.float64]
@@ -128,8 +128,10 @@ def measure_geometry(
             ranks_by_order = rank(orders, maps, batch.ids, key)
             blur.setdefault(method, []).append(blurriness(next(iter(ranks_by_order.values()))))
             for order, ranks in ranks_by_order.items():
-                for fraction, imputed in zip(shares, fill(noiseless, centered, ranks, shares, key), strict=True):
-                    squares = _sums_of_squares(centered.images, imputed, removed_at(ranks, fraction))
+                for fraction, (removed, restored) in zip(
+                    shares, imputed(noiseless, centered, ranks, shares, key), strict=True
+                ):
+                    squares = _sums_of_squares(centered.images, restored, removed)
                     sums.setdefault((method, order, fraction), []).append(squares)
     if not sums:
         raise InputError("geometry: there is nothing to measure; give images, methods and a fraction above 0")

@@ -19,7 +19,8 @@ from roadworthy.core.errors import InputError
 from roadworthy.core.masks import of_either_kind, random_removal
 from roadworthy.core.random import Key
 from roadworthy.core.results import MaskDetection
-from roadworthy.core.types import Batch, Images, Imputer, Removed
+from roadworthy.core.types import Batch, Dataset, Images, Imputer, Removed
+from roadworthy.datasets.subsets import picked
 from roadworthy.training.loop import EpochRecord, fit
 from roadworthy.training.recipe import Recipe
 
@@ -62,6 +63,14 @@ def train_test_rows(images: int, size: Size, key: Key) -> tuple[list[int], list[
     test = min(images // 2, max(_MIN_IMAGES, TEST_PIXELS // pixels))
     train = min(images - test, max(_MIN_IMAGES, TRAIN_PIXELS // pixels))
     return sorted(shuffled[test : test + train]), sorted(shuffled[:test])
+
+
+def train_test_images(data: Dataset, key: Key) -> tuple[Batch, Batch, list[int]]:
+    """Images to train on, other images to test on, and the rows of these; the same for all imputers and methods."""
+    height, width = next(data.batches(1)).images.shape[-2:]
+    train, test = train_test_rows(len(data), (height, width), key.fold("predictor"))
+    first, second = (next(picked(data, rows).batches(len(rows))) for rows in (train, test))
+    return first, second, test
 
 
 def train_mask_detector(

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from roadworthy.cli.output import Jobs, console, say, warn
+from roadworthy.cli.output import Jobs, console, say, warn_all
 
 if TYPE_CHECKING:
     from roadworthy.experiments.audits import Audit
@@ -53,8 +53,7 @@ def audit(
 
     Example: `roadworthy audit plans/cifar10-cpu.toml --store runs/cifar10-cpu`
     """
-    from roadworthy.experiments.auditing import QUESTIONS
-    from roadworthy.experiments.audits import AuditSettings
+    from roadworthy.experiments.auditing import QUESTIONS, AuditSettings
     from roadworthy.experiments.run import audit_plan, plan_of
 
     folder = store or target
@@ -63,9 +62,7 @@ def audit(
     settings = AuditSettings(tuple(fraction), classifier.value, questions) if fraction else None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        found, missing = audit_plan(
-            plan, directory, settings, classifier.value, questions, jobs, lambda lines: [warn(line) for line in lines]
-        )
+        found, missing = audit_plan(plan, directory, settings, classifier.value, questions, jobs, warn_all)
     except KeyboardInterrupt:
         say(f"stopped; finished items are in {folder}: audit again to resume")
         raise typer.Exit(130) from None

@@ -58,7 +58,7 @@ def _bill(plan: Plan, cost: Estimate) -> Table:
     for heading in ("all", "missing", "about"):
         table.add_column(heading, justify="right")
     for row in cost.work:
-        table.add_row(row.kind, f"{row.count:,}", f"{row.missing:,}", duration(row.missing_seconds))
+        table.add_row(row.kind, f"{row.number:,}", f"{row.missing:,}", duration(row.missing_seconds))
     table.add_section()
     table.add_row("total", "", "", duration(cost.seconds), style="bold")
     return table

@@ -32,6 +32,11 @@ def warn(text: str) -> None:
     Console(stderr=True).print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
+def warn_all(lines: list[str]) -> None:
+    for line in lines:
+        warn(line)
+
+
 def load_run(folder: Path, plan: Path | None = None) -> "Comparison":
     """The results in a run directory; incomplete curves are left out, with a warning."""
     from roadworthy.experiments.run import load

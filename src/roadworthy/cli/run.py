@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from roadworthy.cli.output import DryRun, Jobs, PlanPath, StorePath, duration, say, warn
+from roadworthy.cli.output import DryRun, Jobs, PlanPath, StorePath, duration, say, warn_all
 
 
 class ExecutorName(StrEnum):
@@ -45,9 +45,7 @@ def run(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Bar("run") as bar:
-            state = run_plan(
-                opened, directory, executor.value, jobs, address, bar, lambda lines: [warn(line) for line in lines]
-            )
+            state = run_plan(opened, directory, executor.value, jobs, address, bar, warn_all)
     except KeyboardInterrupt:
         say(f"stopped; finished items are in {directory.root}: run again to resume")
         raise typer.Exit(130) from None

@@ -23,6 +23,9 @@ TRAINED_EVALUATORS = ("retrain", "fine-tuned")
 """Evaluators that need train images and a recipe."""
 
 
+_CPU = torch.device("cpu")
+
+
 class Setting(NamedTuple):
     """One way to evaluate a method, by the names of its parts."""
 
@@ -50,7 +53,7 @@ class Experiment:
     """images explained at once; separate from `batch_size`, which may change without changing a map"""
     batch_size: int = 64
     """images evaluated at once"""
-    device: torch.device = torch.device("cpu")
+    device: torch.device = _CPU
     threads: int | None = None
     """of torch; None leaves its setting alone"""
     train: Dataset | None = None

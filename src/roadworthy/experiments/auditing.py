@@ -1,6 +1,6 @@
 """The leakage audit as items: what is measured, and the tables that follow.
 
-masks: a classifier of one method's masks at one fraction · predictor: a detector of imputed pixels, one per imputer ·
+masks: a classifier of one method's masks at one fraction · detector: a detector of imputed pixels, one per imputer ·
 detection: that detector on the masks of one method · geometry: γ of one method's masks.
 """
 
@@ -16,24 +16,24 @@ import torch
 from numpy.typing import NDArray
 
 from roadworthy.audit.debiasing import linear_leads
-from roadworthy.audit.geometry import Geometry, Refill, geometry_of
+from roadworthy.audit.geometry import Geometry, Reconstruction, geometry_of
 from roadworthy.audit.mask_detection import (
-    LEARNED,
     RECIPE,
-    TESTED,
+    TEST_PIXELS,
+    TRAIN_PIXELS,
     WIDTH,
-    predictor,
-    recover,
-    rows_apart,
-    train_predictor,
+    detect,
+    mask_detector,
+    train_mask_detector,
+    train_test_images,
 )
-from roadworthy.audit.mask_information import FOLDS, READERS, read_masks
-from roadworthy.audit.tables import Hole, audit_tables, most_relevant_share
+from roadworthy.audit.mask_information import FOLDS, MASK_CLASSIFIERS, classify_masks
+from roadworthy.audit.tables import DetectionSetting, audit_tables, most_relevant_share
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import MASKS, checked_fractions, random_removal, removed_at
 from roadworthy.core.random import Key
-from roadworthy.core.results import Copy, Predictions, Recovered
-from roadworthy.core.types import Batch, Dataset, Ids, Labels, Maps
+from roadworthy.core.results import Copy, MaskDetection, Predictions
+from roadworthy.core.types import Dataset, Ids, Labels, Maps
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import most_relevant_first, rank
 from roadworthy.experiments.design import Design, as_predictions, prediction_arrays
@@ -44,7 +44,7 @@ from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of
 FRACTIONS = (0.1, 0.5, 0.9)
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "masks": ("masks",),
-    "detection": ("predictor", "detection"),
+    "detection": ("detector", "detection"),
     "geometry": ("geometry",),
 }
 """What an audit can ask, and the measures that answer it."""
@@ -74,8 +74,8 @@ class AuditSettings:
         object.__setattr__(self, "fractions", checked_fractions(self.fractions))
         if {0.0, 1.0} & set(self.fractions):
             raise RangeError("fractions 0 and 1: masks of nothing or of everything are all equal; give values between")
-        if self.classifier not in READERS:
-            raise InputError(f"classifier={self.classifier!r}: choose one of {', '.join(READERS)}")
+        if self.classifier not in MASK_CLASSIFIERS:
+            raise InputError(f"classifier={self.classifier!r}: choose one of {', '.join(MASK_CLASSIFIERS)}")
         if unknown := [name for name in self.questions if name not in QUESTIONS]:
             raise InputError(f"question {unknown[0]!r}: choose from {', '.join(QUESTIONS)}")
 
@@ -122,7 +122,7 @@ class AuditDesign:
                 found[Measure("masks", method, fraction=most_relevant_share(order, fraction))] = None
             found[Measure("geometry", method)] = None
         for imputer in self.imputers:
-            found[Measure("predictor", imputer=imputer)] = None
+            found[Measure("detector", imputer=imputer)] = None
             found |= dict.fromkeys(Measure("detection", method, imputer) for method in self.methods)
         return [measure for measure in found if measure.name in names]
 
@@ -136,11 +136,17 @@ class AuditDesign:
 
     def _item(self, measure: Measure) -> Item:
         design, settings = self.design, self.settings
-        classifier = READERS[settings.classifier]
+        classifier = MASK_CLASSIFIERS[settings.classifier]
         fractions = {"fractions": list(settings.fractions)}
         orders = {"orders": {name: design.orders[name] for name in self.orders}}
-        detector = {"width": WIDTH, "learned": LEARNED, "tested": TESTED, "recipe": asdict(RECIPE), **fractions}
-        spec = {
+        training = {
+            "width": WIDTH,
+            "learned": TRAIN_PIXELS,
+            "tested": TEST_PIXELS,
+            "recipe": asdict(RECIPE),
+            **fractions,
+        }
+        specs: dict[str, dict[str, Any]] = {
             "masks": {
                 "fraction": measure.fraction,
                 "classifier": settings.classifier,
@@ -149,9 +155,9 @@ class AuditDesign:
                 "folds": FOLDS,
             },
             "geometry": {**orders, **fractions},
-            "predictor": {"imputer": design.imputers.get(measure.imputer), **detector},
-            "detection": {"imputer": design.imputers.get(measure.imputer), **orders, **detector},
-        }[measure.name]
+            "detector": {"imputer": design.imputers.get(measure.imputer), **training},
+            "detection": {"imputer": design.imputers.get(measure.imputer), **orders, **training},
+        }
         needs = [design.baseline(block) for block in self.blocks]
         if measure.method:
             copy = self.methods[measure.method]
@@ -159,9 +165,9 @@ class AuditDesign:
         if measure.imputer:
             needs += design.imputer_item(measure.imputer)
         if measure.name == "detection":
-            needs.append(self.item(Measure("predictor", imputer=measure.imputer)))
+            needs.append(self.item(Measure("detector", imputer=measure.imputer)))
         label = {**measure._asdict(), "orders": self.orders, **fractions, "classifier": settings.classifier}
-        spec = {"measure": measure.name, "seed": design.seeds[0], "threads": design.threads, **spec}
+        spec = {"measure": measure.name, "seed": design.seeds[0], "threads": design.threads, **specs[measure.name]}
         return Item("audit", spec, label, tuple(needs))
 
 
@@ -201,26 +207,28 @@ def _masks(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     subject = _subject(worker, item, inputs)
     ranks = most_relevant_first(_maps(item, inputs), subject.ids, subject.key)
     removed = removed_at(ranks, item.label["fraction"])
-    classifier = READERS[item.label["classifier"]]
-    return prediction_arrays(read_masks(removed, subject.labels, subject.ids, subject.key.fold("masks"), classifier))
+    classifier = MASK_CLASSIFIERS[item.label["classifier"]]
+    return prediction_arrays(
+        classify_masks(removed, subject.labels, subject.ids, subject.key.fold("masks"), classifier)
+    )
 
 
-def _predictor(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+def _detector(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
-    learned, tested, _ = _apart(subject)
-    network = train_predictor(imputer, learned, subject.key.fold("predictor"))
+    train, tested, _ = train_test_images(subject.data, subject.key)
+    network = train_mask_detector(imputer, train, subject.key.fold("predictor"))
     found = {}
     for setting in _random_masks(item.label["imputer"], item.label["fractions"]):
         removed = random_removal(tested, setting.masks, setting.fraction, subject.key.fold("predictor", "test"))
-        found[setting] = recover(network, imputer, tested, removed, subject.key)
+        found[setting] = detect(network, imputer, tested, removed, subject.key)
     weights = {f"weights.{name}": tensor.numpy() for name, tensor in network.state_dict().items()}
     return {**weights, **_detection_arrays(found)}
 
 
 def _detection(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
-    _, tested, rows = _apart(subject)
-    network = predictor(tested.images.shape[1])
+    _, tested, rows = train_test_images(subject.data, subject.key)
+    network = mask_detector(tested.images.shape[1])
     arrays = inputs[of_kind(item, "audit")[0].id]
     network.load_state_dict(
         {
@@ -233,7 +241,7 @@ def _detection(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     found = {}
     for setting in _method_masks(item.label):
         removed = removed_at(ranks[setting.order], setting.fraction)
-        found[setting] = recover(network.eval(), imputer, tested, removed, subject.key)
+        found[setting] = detect(network.eval(), imputer, tested, removed, subject.key)
     return _detection_arrays(found)
 
 
@@ -242,16 +250,16 @@ def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     maps = {method: lambda: _maps(item, inputs)}
     found = geometry_of(subject.data, subject.labels, maps, _orders(worker, item), item.label["fractions"], subject.key)
     sums = {
-        f"{name} {refill.order} {refill.fraction}": getattr(refill, name)
-        for refill in found.refills
-        for name in ("missed", "spread")
+        f"{name} {row.order} {row.fraction}": getattr(row, name)
+        for row in found.reconstructions
+        for name in ("residual", "total")
     }
     return {"blur": found.blur[method], **sums}
 
 
 MEASURES: Mapping[str, Callable[[Worker, Item, Inputs], Arrays]] = {
     "masks": _masks,
-    "predictor": _predictor,
+    "detector": _detector,
     "detection": _detection,
     "geometry": _geometry,
 }
@@ -261,28 +269,20 @@ def _orders(worker: Worker, item: Item) -> dict[str, Any]:
     return {name: worker.experiment.orders[name] for name in item.label["orders"]}
 
 
-def _apart(subject: Subject) -> tuple[Batch, Batch, list[int]]:
-    """Images to learn from, other images to test on, and the rows of these; the same for all imputers and methods."""
-    height, width = next(subject.data.batches(1)).images.shape[-2:]
-    learned, tested = rows_apart(len(subject.data), (height, width), subject.key.fold("predictor"))
-    first, second = (next(picked(subject.data, rows).batches(len(rows))) for rows in (learned, tested))
-    return first, second, tested
+def _random_masks(imputer: str, fractions: Sequence[float]) -> list[DetectionSetting]:
+    return [DetectionSetting(imputer, pattern, "", fraction) for pattern, fraction in product(MASKS, fractions)]
 
 
-def _random_masks(imputer: str, fractions: Sequence[float]) -> list[Hole]:
-    return [Hole(imputer, pattern, "", fraction) for pattern, fraction in product(MASKS, fractions)]
-
-
-def _method_masks(label: Mapping[str, Any]) -> list[Hole]:
+def _method_masks(label: Mapping[str, Any]) -> list[DetectionSetting]:
     pairs = product(label["orders"], label["fractions"])
-    return [Hole(label["imputer"], label["method"], order, fraction) for order, fraction in pairs]
+    return [DetectionSetting(label["imputer"], label["method"], order, fraction) for order, fraction in pairs]
 
 
-def _detection_arrays(found: Mapping[Hole, Recovered]) -> dict[str, NDArray[Any]]:
+def _detection_arrays(found: Mapping[DetectionSetting, MaskDetection]) -> dict[str, NDArray[Any]]:
     return {_name(setting, name): array for setting, row in found.items() for name, array in row._asdict().items()}
 
 
-def _name(setting: Hole, field_name: str) -> str:
+def _name(setting: DetectionSetting, field_name: str) -> str:
     return f"{field_name} {setting.order or setting.masks} {setting.fraction}"
 
 
@@ -294,7 +294,7 @@ def tables_of(
 ) -> dict[str, pd.DataFrame]:
     """masks, detection, geometry, leads and conclusions, from the items that are stored."""
     read: dict[tuple[str, float], Predictions] = {}
-    detected: dict[Hole, Recovered] = {}
+    detected: dict[DetectionSetting, MaskDetection] = {}
     shapes: list[Geometry] = []
     orders: dict[str, None] = {}
     fractions: dict[float, None] = {}
@@ -304,7 +304,7 @@ def tables_of(
         fractions |= dict.fromkeys(label["fractions"])
         if kind == "masks":
             read[label["method"], label["fraction"]] = as_predictions(arrays)
-        elif kind == "predictor":
+        elif kind == "detector":
             detected |= dict(_detections(arrays, _random_masks(label["imputer"], label["fractions"])))
         elif kind == "detection":
             detected |= dict(_detections(arrays, _method_masks(label)))
@@ -316,16 +316,18 @@ def tables_of(
     return tables
 
 
-def _detections(arrays: Arrays, settings: Iterable[Hole]) -> Iterator[tuple[Hole, Recovered]]:
+def _detections(
+    arrays: Arrays, settings: Iterable[DetectionSetting]
+) -> Iterator[tuple[DetectionSetting, MaskDetection]]:
     for setting in settings:
-        yield setting, Recovered(*(arrays[_name(setting, name)] for name in Recovered._fields))
+        yield setting, MaskDetection(*(arrays[_name(setting, name)] for name in MaskDetection._fields))
 
 
 def _geometry_from(arrays: Arrays, label: Mapping[str, Any]) -> Geometry:
-    refills = [
-        Refill(
-            label["method"], order, fraction, *(arrays[f"{name} {order} {fraction}"] for name in ("missed", "spread"))
+    reconstructions = [
+        Reconstruction(
+            label["method"], order, fraction, *(arrays[f"{name} {order} {fraction}"] for name in ("residual", "total"))
         )
         for order, fraction in product(label["orders"], label["fractions"])
     ]
-    return Geometry(tuple(refills), {label["method"]: arrays["blur"]})
+    return Geometry(tuple(reconstructions), {label["method"]: arrays["blur"]})

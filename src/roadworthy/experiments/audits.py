@@ -118,6 +118,6 @@ def _check_classes(source: Source) -> None:
 def audit_of(source: Source, state: AuditState, curves: pd.DataFrame | None, chance: float) -> Audit:
     """Tables of the items that are stored."""
     stored = source.store.ids()
-    linear = [name for name, spec in source.design.imputers.items() if spec.get("name") == "linear"]
+    linear = source.design.imputers_named("linear")[:1]
     own = curves[curves["imputer"].isin(linear)] if curves is not None else None
     return Audit(tables_of((item for item in state.items if item.id in stored), source.store, own, chance))

@@ -61,7 +61,9 @@ class Fingerprints(NamedTuple):
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Fingerprints":
         try:
-            values = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
+            values: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
+            }
             return cls(**values)
         except TypeError as error:
             raise StoreError(f"manifest.json: the fingerprints are not valid ({error})") from error
@@ -252,7 +254,8 @@ def build_model(plan: Plan) -> Normalized:
     if awaits_training(plan):
         weights = plan.folder / plan.model["weights"]
         raise PlanError(f"model.weights: {weights} does not exist yet: make it with `roadworthy train` and this plan")
-    return _build_model("model", plan.model, plan.folder)
+    with Key(0).fold("model").torch_rng():  # without weights, the same ones in every process
+        return _build_model("model", plan.model, plan.folder)
 
 
 def build_network(plan: Plan) -> Normalized:
@@ -309,8 +312,9 @@ def build_method(plan: Plan, name: str, data: Dataset) -> Attribution:
     spec = _placed(plan.methods[name], plan.folder)
     if "function" in spec:
         return _own(f"methods.{name}", spec, plan.folder)  # type: ignore[no-any-return]
-    method = _make("attributions", spec)
-    return method.bound(name, data.ids) if spec["name"] == "maps" else method
+    method: Any = _make("attributions", spec)
+    built: Attribution = method.bound(name, data.ids) if spec["name"] == "maps" else method
+    return built
 
 
 def build_imputer(plan: Plan, name: str, data: Dataset) -> Imputer | GainRecipe:

@@ -31,7 +31,7 @@ from roadworthy.experiments.runner import execute, grouping, origin
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.stores.scratch import ScratchStore
 from roadworthy.experiments.worker import Worker
-from roadworthy.imputers import NoisyLinear
+from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.models.loading import named
 from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.models.prediction import eval_mode
@@ -195,8 +195,8 @@ def _blocks(split: str, rows: Sequence[tuple[int, ...]]) -> tuple[Block, ...]:
 
 def _imputer_spec(name: str, imputer: Any) -> Spec:
     """What the tables need to know of an imputer: whether it is one of the paper's."""
-    kind = {"name": "linear"} if isinstance(imputer, NoisyLinear) else {}
-    return {"object": name, **kind}
+    kinds = {NoisyLinear: "linear", DatasetMean: "fixed"}
+    return {"object": name, **({"name": kinds[type(imputer)]} if type(imputer) in kinds else {})}
 
 
 def described(model: Normalized, data: Dataset) -> dict[str, str]:
@@ -239,7 +239,7 @@ def fresh_copy(model: Normalized) -> Normalized:
 def as_method(name: str, method: Any, data: Dataset) -> Attribution:
     """An attribution, a function, precomputed maps (arrays or a file), a registry name or "module:function"."""
     if isinstance(method, str) and ":" in method and not Path(method).exists():
-        return named(method, f"method {name!r}")  # type: ignore[return-value]
+        return named(method, f"method {name!r}")
     if isinstance(method, str) and not Path(method).suffix:
         built: Attribution = lookup("attributions", method).make()
         return built

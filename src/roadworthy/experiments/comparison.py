@@ -166,7 +166,7 @@ class Comparison:
         ranking = self._ranking
         methods = ranking.loc[~ranking["control"], "method"].nunique()
         settings = {(point.evaluator, point.order, point.imputer) for point in self.predictions}
-        pictures, no_pictures = self._examples()
+        pictures, no_examples = self._examples()
         return Findings(
             conclusion=self.headline(),
             details=self.details(),
@@ -174,12 +174,14 @@ class Comparison:
             curves=self.curves(),
             agreement=self.agreement() if methods > 1 and len(settings) > 1 else None,
             controls=self.controls,
+            copies=self.results.copies,
+            preferred=self.results.preferred,
             examples=pictures,
-            no_pictures=no_pictures,
+            no_examples=no_examples,
             classes=self.per_class(),
             warnings=list(self._warnings["text"]),
             facts={**self.results.about, **self._size, **self._made()},
-            audits=audit.tables if audit else {},
+            audit=audit.tables if audit else {},
             missing=self.results.missing,
             runtimes=self._runtimes(),
             plan=self.plan_text,

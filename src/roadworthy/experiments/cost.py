@@ -44,13 +44,13 @@ class Work(NamedTuple):
     """One kind of work: how many there are, how many are missing, and the seconds of all of them in one process."""
 
     kind: str
-    count: int
+    number: int
     missing: int
     seconds: float
 
     @property
     def missing_seconds(self) -> float:
-        return self.seconds * self.missing / self.count if self.count else 0.0
+        return self.seconds * self.missing / self.number if self.number else 0.0
 
 
 class Estimate(NamedTuple):
@@ -108,7 +108,7 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
         Work("trainings", counts["trainings"], missing["trainings"], trainings),
         Work("the model itself", int(waiting), int(waiting), model),
     ]
-    return Estimate(images, train_images, tuple(row for row in work if row.count))
+    return Estimate(images, train_images, tuple(row for row in work if row.number))
 
 
 def _few(experiment: Experiment) -> Batch:

@@ -13,7 +13,8 @@ from roadworthy.core.types import Dataset
 from roadworthy.datasets import CIFAR10, Digits, first
 from roadworthy.models import resnet20_cifar10, small_cnn
 from roadworthy.models.normalized import Normalized
-from roadworthy.training.loop import EpochRecord, Recipe, fit, shuffled
+from roadworthy.training.loop import EpochRecord, fit, shuffled
+from roadworthy.training.recipe import Recipe
 
 RECIPE = Recipe(epochs=6, batch_size=64, lr=5e-3, schedule="cosine")
 

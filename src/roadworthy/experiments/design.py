@@ -69,9 +69,13 @@ class Design:
     @property
     def preferred(self) -> tuple[str, str] | None:
         """The evaluator and imputer that the paper recommends, if they are here: no retraining, Noisy Linear."""
-        linear = [name for name, spec in self.imputers.items() if spec.get("name") == "linear"]
+        linear = self.imputers_named("linear")
         pairs = [(setting.evaluator, setting.imputer) for setting in self.settings]
         return next((pair for pair in pairs if pair[0] == "no-retrain" and pair[1] in linear), None)
+
+    def imputers_named(self, name: str) -> tuple[str, ...]:
+        """The imputers that are that entry of the registry, whatever they are called here."""
+        return tuple(own for own, spec in self.imputers.items() if spec.get("name") == name)
 
     @property
     def stopping_rule(self) -> statistics.StoppingRule | None:
@@ -124,8 +128,13 @@ class Design:
     def _map_item(self, method: str, block: Block, copy: Copy | None) -> Item:
         label = {"method": method, "split": block.split, "block": block.index}
         if copy is not None:
-            spec = {"blurred": Blurred.sigma}
-            return Item("maps", spec, {**label, "copy_of": copy.of}, (self.map_item(copy.of, block),), block)
+            return Item(
+                "maps",
+                {"blurred": Blurred.sigma},
+                {**label, "copy_of": copy.of},
+                (self.map_item(copy.of, block),),
+                block,
+            )
         spec = {**self.maps, "attribution": self.base_methods[method]}
         return Item("maps", spec, label, (self.baseline(block),), block)
 
@@ -154,7 +163,7 @@ class Design:
 
     def _predictions(self, point: Point, block: Block, copy: Copy | None) -> Item:
         needs = [self.baseline(block)]
-        spec = {"evaluator": point.evaluator, "fraction": point.fraction, "seed": point.seed}
+        spec: dict[str, Any] = {"evaluator": point.evaluator, "fraction": point.fraction, "seed": point.seed}
         label = {**point._asdict(), "block": block.index}
         if point.evaluator == "fine-tuned":
             needs.append(self.model_item(point.imputer, point.seed))

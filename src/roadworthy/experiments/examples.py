@@ -38,7 +38,7 @@ def examples(
     first_order = next(iter(experiment.orders))
     return [
         Example(
-            f"Image {int(batch.ids[row])}, {class_name(int(batch.labels[row]), experiment.data.classes, predicted[row])}",
+            _title(int(batch.ids[row]), int(batch.labels[row]), experiment.data.classes, predicted[row]),
             batch.images[row].numpy(),
             fractions,
             {name: _gray(ranks[name][first_order][row], reverse=first_order == "lerf") for name in methods},
@@ -46,6 +46,10 @@ def examples(
         )
         for row in range(len(batch))
     ]
+
+
+def _title(id: int, label: int, classes: Sequence[str], predicted: bool) -> str:
+    return f"Image {id}, {class_name(label, classes, predicted)}"
 
 
 def _imputed(imputer: Imputer, batch: Batch, ranks: Ranks, fractions: Sequence[float], key: Key) -> list[list[Pixels]]:

@@ -10,7 +10,7 @@ from roadworthy.core.masks import checked_fractions, removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.types import Images, Imputer, Removed
 from roadworthy.datasets import Arrays
-from roadworthy.experiments.registry import part
+from roadworthy.experiments.registry import lookup
 
 
 def impute(imputer: Imputer, images: Any, removed: Any, *, seed: int = 0, ids: Any = None) -> Images:
@@ -42,5 +42,5 @@ def removal_mask(maps: Any, fraction: float, order: str = "morf", *, seed: int =
     if maps.ndim != 3:
         raise ShapeError(f"maps {tuple(maps.shape)}: give one score per pixel, (n, h, w)")
     samples = torch.arange(len(maps)) if ids is None else torch.as_tensor(ids)
-    ranks = part("orders", order).make()(as_maps("maps", maps, samples, maps[:, None]), samples, Key(seed))
+    ranks = lookup("orders", order).make()(as_maps("maps", maps, samples, maps[:, None]), samples, Key(seed))
     return removed_at(ranks, fraction)

@@ -5,8 +5,8 @@ from itertools import product
 
 import pandas as pd
 
-from roadworthy.audit.mask_detection import apart, recover, train_predictor
-from roadworthy.audit.tables import Hole, recovery_table
+from roadworthy.audit.mask_detection import detect, train_mask_detector, train_test_images
+from roadworthy.audit.tables import DetectionSetting, detection_table
 from roadworthy.core.masks import MASKS, random_removal
 from roadworthy.core.random import Key
 from roadworthy.core.types import Dataset, Imputer
@@ -29,15 +29,15 @@ def compare_imputers(
     for row in imputation_quality(imputers, data, fractions, key):
         rows.append(row)
         advance(1)
-    learned, tested, _ = apart(data, key)
+    train, tested, _ = train_test_images(data, key)
     found = {}
     for name, imputer in imputers.items():
-        network = train_predictor(imputer, learned, key.fold("predictor"))
+        network = train_mask_detector(imputer, train, key.fold("predictor"))
         for masks, fraction in product(MASKS, fractions):
             removed = random_removal(tested, masks, fraction, key.fold("predictor", "test"))
-            found[Hole(name, masks, "", fraction)] = recover(network, imputer, tested, removed, key)
+            found[DetectionSetting(name, masks, "", fraction)] = detect(network, imputer, tested, removed, key)
         advance(1)
-    detected = recovery_table(found)[["imputer", "masks", "fraction", "auc", "error", "guess"]]
+    detected = detection_table(found)[["imputer", "masks", "fraction", "auc", "error", "guess"]]
     table = pd.DataFrame(rows).merge(detected, on=["imputer", "masks", "fraction"])
     table["milliseconds"] = 1000 * table["seconds"]
     return table[["imputer", "masks", "fraction", "mse", "auc", "error", "guess", "milliseconds", "images"]]

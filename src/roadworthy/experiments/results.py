@@ -45,6 +45,8 @@ class Results:
     """the evaluator and imputer to look at first"""
     linear_imputers: tuple[str, ...] = ()
     """names of the imputers that are Noisy Linear"""
+    fixed_imputers: tuple[str, ...] = ()
+    """names of the imputers that fill with the data set's mean"""
     classes: tuple[str, ...] = ()
     unlabeled: bool = False
     """no image has a label; the model's predictions stand in"""
@@ -71,7 +73,8 @@ def collect(design: Design, state: Survey, store: Store, facts: Mapping[str, Any
         tuple(name for name in controls if name in methods),
         {name: copy for name, copy in state.copies.items() if name in methods},
         design.preferred,
-        tuple(name for name, spec in design.imputers.items() if spec.get("name") == "linear"),
+        design.imputers_named("linear"),
+        design.imputers_named("fixed"),
         tuple(facts.get("classes", ())),
         bool(facts.get("unlabeled", False)),
         _ties(design, state, store, methods),
@@ -111,7 +114,7 @@ def maps_of(design: Design, state: Survey, store: Store, method: str, rows: Sequ
 
 def runtimes(design: Design, state: Survey, store: Store) -> list[Runtime]:
     durations = store.manifest().get("durations", {})
-    fixed = [name for name, spec in design.imputers.items() if spec.get("name") == "fixed"]
+    fixed = design.imputers_named("fixed")
     curves: dict[tuple[str, str], dict[Point, float]] = {}
     for point, items in state.points.items():
         times = [durations[item.id] for item in items if item.id in durations]
@@ -150,6 +153,7 @@ def _facts(results: Results) -> dict[str, Any]:
         "copies": {name: copy._asdict() for name, copy in results.copies.items()},
         "preferred": results.preferred,
         "linear_imputers": results.linear_imputers,
+        "fixed_imputers": results.fixed_imputers,
         "classes": results.classes,
         "unlabeled": results.unlabeled,
         "ties": {name: ties._asdict() for name, ties in results.ties.items()},
@@ -172,6 +176,7 @@ def read_saved(store: RunDirectory) -> Results:
         {name: Copy(**copy) for name, copy in facts.get("copies", {}).items()},
         tuple(facts["preferred"]) if facts.get("preferred") else None,
         tuple(facts.get("linear_imputers", ())),
+        tuple(facts.get("fixed_imputers", ())),
         tuple(facts.get("classes", ())),
         bool(facts.get("unlabeled", False)),
         {name: statistics.Ties(**ties) for name, ties in facts.get("ties", {}).items()},

@@ -1,4 +1,4 @@
-"""All that a page tells, as plain tables: the one thing that a comparison and a store must give."""
+"""The contents of a report as plain tables; whatever wants a report provides these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,49 +6,54 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from roadworthy.core.errors import InputError
-from roadworthy.report.html.strips import Example
+from roadworthy.core.results import Copy
+from roadworthy.report.examples import Example
 
-AUDITS: Mapping[str, tuple[str, ...]] = {
+AUDIT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance"),
-    "recovery": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
+    "detection": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
     "geometry": ("method", "order", "fraction", "gamma", "clipped", "optimum", "blur"),
     "leads": ("text",),
     "conclusions": ("method", "order", "imputer", "conclusion", "why"),
 }
-"""Tables of a leakage audit, by name, with the columns that the page reads."""
+"""The tables of a leakage audit, with the columns that the report reads."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings:
-    """Tables have the columns of `roadworthy.statistics`; what is not known is None or empty, and left out."""
+    """Tables have the columns of `roadworthy.statistics` and `roadworthy.audit`; None or empty parts are left out."""
 
     conclusion: str
     """in two sentences"""
     details: Sequence[str] = ()
-    """a line per evaluator and imputer"""
+    """one line per evaluator and imputer"""
     ranking: pd.DataFrame | None = None
     curves: pd.DataFrame | None = None
     agreement: pd.DataFrame | None = None
-    """of `agreement`"""
     controls: Sequence[str] = ()
-    stories: Sequence[Example] = ()
-    no_pictures: str = ""
+    copies: Mapping[str, Copy] = field(default_factory=dict)
+    """controls made from another method's maps"""
+    preferred: tuple[str, str] | None = None
+    """the evaluator and imputer that come first"""
+    examples: Sequence[Example] = ()
+    no_examples: str = ""
     """why there are none"""
-    audits: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    audit: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """by name, see `AUDIT_COLUMNS`"""
     classes: pd.DataFrame | None = None
-    """of `per_class`, with the classes' names as `name`"""
+    """the table of `per_class`, with the names of the classes as `name`"""
     warnings: Sequence[str] = ()
     missing: pd.DataFrame | None = None
-    """of `complete_curves`: curves that are not complete"""
+    """the table of `complete_curves`: incomplete curves"""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """model, data, images, versions, date, fingerprints: shown as they come"""
+    """model, data, images, versions, date, fingerprints: shown as given"""
     runtimes: pd.DataFrame | None = None
     """evaluator, imputer, seconds per curve, relative"""
     plan: str = ""
 
     def __post_init__(self) -> None:
-        for name, table in self.audits.items():
-            if name not in AUDITS:
-                raise InputError(f"audit {name!r} is unknown: there are {', '.join(AUDITS)}")
-            if lacking := [column for column in AUDITS[name] if column not in table]:
-                raise InputError(f"audit {name!r} lacks the columns {', '.join(lacking)}: see docs/report.md")
+        for name, table in self.audit.items():
+            if name not in AUDIT_COLUMNS:
+                raise InputError(f"unknown audit table {name!r}: choose from {', '.join(AUDIT_COLUMNS)}")
+            if missing := [column for column in AUDIT_COLUMNS[name] if column not in table]:
+                raise InputError(f"audit table {name!r} lacks the columns {', '.join(missing)}: see docs/report.md")

@@ -1,4 +1,4 @@
-"""Tables as people read them."""
+"""Tables formatted for people."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from roadworthy.report.findings import Findings
 from roadworthy.statistics import preferred_block
 
 _GAP = "–"
@@ -20,29 +21,31 @@ def day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-def short_ranking(table: pd.DataFrame, audit: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The ranking as people read it, narrow enough for a terminal: the leading score with its interval and rank.
-
-    With the predictions of an `audit`, each row says the worse of its orders' predictions.
+def setting_title(imputer: object, evaluator: object = None) -> str:
     """
+    >>> setting_title("linear"), setting_title("linear", "retrain")
+    ('Imputed with linear', 'Imputed with linear, evaluator retrain')
+    """
+    return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "")
+
+
+def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
+    """The ranking, narrow enough for a terminal: rank, method, and the leading score with its interval."""
     lead = next(name for name in ("srg", "morf", "lerf") if name in table and table[name].notna().any())
     titles = {"srg": "LeRF − MoRF", "morf": "MoRF ↓", "lerf": "LeRF ↑"}
-    bounds = [table[f"{lead}{end}"] for end in ("", "_low", "_high")]
+    scores = [table[f"{lead}{end}"] for end in ("", "_low", "_high")]
     ranks = [table[f"{lead}_rank{end}"] for end in ("", "_low", "_high")]
     short = pd.DataFrame(
         {
-            "rank": [_rank(*one) for one in zip(*ranks, strict=True)],
+            "rank": [_rank(*values) for values in zip(*ranks, strict=True)],
             "method": table["method"] + np.where(table["control"], " (control)", ""),
-            titles[lead]: [_score(*one) for one in zip(*bounds, strict=True)],
+            titles[lead]: [_score(*values) for values in zip(*scores, strict=True)],
         }
     )
     for score in (name for name in ("morf", "lerf") if name in table and name != lead):
         short[titles[score]] = [_GAP if np.isnan(value) else f"{value:.3f}" for value in table[score]]
-    if audit is not None:
-        rows = zip(table["method"], table["imputer"], strict=True)
-        short["holes"] = [_leak_of(method, _leaks(audit, imputer))[0] or _GAP for method, imputer in rows]
     if table["imputer"].nunique() > 1:
-        short.insert(0, "filled by", table["imputer"])
+        short.insert(0, "imputer", table["imputer"])
     return short
 
 
@@ -57,7 +60,7 @@ def _score(value: float, low: float, high: float) -> str:
 
 
 def short_agreement(table: pd.DataFrame) -> pd.DataFrame:
-    """The agreement of settings, a name per setting; the evaluator is named where there are several."""
+    """The agreement of every two settings; settings name their evaluator where there are several."""
     evaluators = {*table["evaluator_a"], *table["evaluator_b"]}
     fields = ("order", "imputer", "evaluator") if len(evaluators) > 1 else ("order", "imputer")
 
@@ -70,8 +73,8 @@ def short_agreement(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "setting": side("a"),
-            "and": side("b"),
-            "compared at equal share": table["pairing"],
+            "other setting": side("b"),
+            "at equal fraction": table["pairing"],
             **{title: table[name].map(_signed) for name, title in measures.items()},
             "fractions": table["fractions"],
         }
@@ -82,84 +85,82 @@ def _signed(value: float) -> str:
     return _GAP if np.isnan(value) else f"{value:+.2f}"
 
 
-class Place(NamedTuple):
-    """A row of the ranking on the page."""
-
+class RankingRow(NamedTuple):
     rank: str
     method: str
     number: int
+    """of the method, on the whole page"""
     control: bool
     scores: Sequence[str]
     mark: tuple[float, float, float] | None
-    """score and interval of the leading score, as shares of the block's width"""
+    """leading score and its interval, as shares of the table's range"""
     groups: str
-    leaks: str
+    leakage: str
     why: str
 
 
-class Standing(NamedTuple):
+class RankingTable(NamedTuple):
     """The ranking in one setting."""
 
     title: str
     columns: Sequence[str]
     zero: float | None
-    """where 0 lies, as a share of the width"""
-    places: Sequence[Place]
+    """position of score 0, as a share of the table's range"""
+    rows: Sequence[RankingRow]
 
 
-def standings(ranking: pd.DataFrame, numbers: Mapping[str, int], leakage: pd.DataFrame | None) -> list[Standing]:
-    """One per evaluator and imputer, that of the prediction first; `leakage` is the audit's table of predictions."""
-    places = list(dict.fromkeys(zip(ranking["evaluator"], ranking["imputer"], strict=True)))
-    blocks = {place: ranking[(ranking["evaluator"] == place[0]) & (ranking["imputer"] == place[1])] for place in places}
-    main = preferred_block(ranking)
+def ranking_tables(ranking: pd.DataFrame, numbers: Mapping[str, int], findings: Findings) -> list[RankingTable]:
+    """One per evaluator and imputer, that of the page's conclusion first, with the conclusions of an audit."""
+    settings = list(dict.fromkeys(zip(ranking["evaluator"], ranking["imputer"], strict=True)))
+    main = preferred_block(ranking, findings.preferred)
     return [
-        _standing(
-            blocks[evaluator, imputer],
-            f"Filled by {imputer}, evaluated by {evaluator}",
+        _ranking_table(
+            ranking[(ranking["evaluator"] == evaluator) & (ranking["imputer"] == imputer)],
+            setting_title(imputer, evaluator),
             numbers,
-            _leaks(leakage, imputer),
+            _leakage(findings, imputer),
         )
-        for evaluator, imputer in sorted(blocks, key=lambda place: place != main)
+        for evaluator, imputer in sorted(settings, key=lambda setting: setting != main)
     ]
 
 
-def _standing(
-    block: pd.DataFrame, title: str, numbers: Mapping[str, int], leaks: Mapping[str, tuple[str, str]]
-) -> Standing:
+def _ranking_table(
+    block: pd.DataFrame, title: str, numbers: Mapping[str, int], leakage: Mapping[str, tuple[str, str]]
+) -> RankingTable:
     short = short_ranking(block)
     lead = next(name for name in ("srg", "morf", "lerf") if name in block and block[name].notna().any())
     low, high = float(block[f"{lead}_low"].min()), float(block[f"{lead}_high"].max())
     width = (high - low) or 1.0
-    ends = ((block[[lead, f"{lead}_low", f"{lead}_high"]] - low) / width).to_numpy().tolist()
-    columns = [name for name in short.columns if name not in ("rank", "method", "filled by")]
-    places = [
-        Place(
+    marks = ((block[[lead, f"{lead}_low", f"{lead}_high"]] - low) / width).to_numpy().tolist()
+    columns = [name for name in short.columns if name not in ("rank", "method", "imputer")]
+    rows = [
+        RankingRow(
             rank, method, numbers[method], control, scores, None if np.isnan(mark[0]) else tuple(mark), groups,
-            *_leak_of(method, leaks),
+            *leakage.get(method, ("", "")),
         )
         for rank, method, control, scores, mark, groups in zip(
-            short["rank"], block["method"], block["control"], short[columns].to_numpy().tolist(), ends, block["groups"],
-            strict=True,
+            short["rank"], block["method"], block["control"], short[columns].to_numpy().tolist(), marks,
+            block["groups"], strict=True,
         )
     ]  # fmt: skip
-    return Standing(title, columns, -low / width if low < 0 < high else None, places)
+    return RankingTable(title, columns, -low / width if low < 0 < high else None, rows)
 
 
-_WORST = ("leak-free", "leaks a little", "leaks")
+_SEVERITY = ("leak-free", "leaks a little", "leaks")
 
 
-def _leaks(table: pd.DataFrame | None, imputer: str) -> dict[str, tuple[str, str]]:
-    """Method to the worst prediction over its orders, and why."""
-    found: dict[str, tuple[str, str]] = {}
-    if table is None:
-        return found
-    here = table[table["imputer"] == imputer]
-    for method, prediction, why in zip(here["method"], here["prediction"], here["why"], strict=True):
-        if method not in found or _WORST.index(prediction) > _WORST.index(found[method][0]):
-            found[method] = (prediction, why)
-    return found
+def _leakage(findings: Findings, imputer: str) -> dict[str, tuple[str, str]]:
+    """Method to the worst conclusion over its orders, and why.
 
-
-def _leak_of(method: str, leaks: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
-    """An inverted copy has its method's masks, the orders exchanged, and so its worst prediction."""
-    return leaks.get(method) or leaks.get(method.removesuffix(" inverted"), ("", ""))
+    An inverted copy has the masks of its method with the orders swapped, so the same worst conclusion.
+    """
+    worst: dict[str, tuple[str, str]] = {}
+    conclusions = findings.audit.get("conclusions")
+    if conclusions is None:
+        return worst
+    rows = conclusions[conclusions["imputer"] == imputer]
+    for method, conclusion, why in zip(rows["method"], rows["conclusion"], rows["why"], strict=True):
+        if method not in worst or _SEVERITY.index(conclusion) > _SEVERITY.index(worst[method][0]):
+            worst[method] = (conclusion, why)
+    inverted = {name: copy.of for name, copy in findings.copies.items() if copy.how == "inverted"}
+    return worst | {name: worst[of] for name, of in inverted.items() if of in worst}

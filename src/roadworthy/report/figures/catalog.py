@@ -76,7 +76,7 @@ def _by_method(data: FigureData) -> Iterator[tuple[str, Figure]]:
 
 def _debiased(data: FigureData) -> Iterator[tuple[str, Figure]]:
     table = data.curves
-    linear = table[(table["evaluator"] == "retrain") & (table["imputer"] == "linear")]
+    linear = table[(table["evaluator"] == "retrain") & (table["imputer"] == data.linear_imputer)]
     points = debiased(linear, data.audit["geometry"], 1 / data.classes)
     for family, members in curves.families(data.methods).items():
         before, after = (rows[rows["method"].isin(members)] for rows in (linear, points))
@@ -98,17 +98,17 @@ def _masks(data: FigureData) -> Iterator[tuple[str, Figure]]:
 
 def _masks_over_curves(data: FigureData) -> Iterator[tuple[str, Figure]]:
     masks = data.audit["masks"]
-    evaluator, imputer, rows = leakiest_curves(data.curves)
+    evaluator, imputer, rows = leakiest_curves(data.curves, data.fixed_imputer)
     morf_masks = masks[(masks["order"] == "morf") & masks["method"].isin(rows["method"])]
     yield f"{evaluator} {imputer}", leakage.mask_over_curves(morf_masks, rows, data.looks)
 
 
-def leakiest_curves(table: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
+def leakiest_curves(table: pd.DataFrame, fixed: str) -> tuple[str, str, pd.DataFrame]:
     """(evaluator, imputer, rows) of the MoRF curves most exposed to leakage: retrained, with a fixed color, if any."""
     rows = table[table["order"] == "morf"]
     evaluator = "retrain" if "retrain" in set(rows["evaluator"]) else str(rows["evaluator"].iloc[0])
     rows = rows[rows["evaluator"] == evaluator]
-    imputer = "fixed" if "fixed" in set(rows["imputer"]) else str(rows["imputer"].iloc[0])
+    imputer = fixed if fixed in set(rows["imputer"]) else str(rows["imputer"].iloc[0])
     return evaluator, imputer, rows[rows["imputer"] == imputer]
 
 
@@ -121,11 +121,11 @@ def _bias(data: FigureData) -> Iterator[tuple[str, Figure]]:
 
 
 def _modified(data: FigureData) -> Iterator[tuple[str, Figure]]:
-    yield "", pictures.modified_data(data.scenes[0])
+    yield "", pictures.modified_data(data.examples[0])
 
 
 def _imputations(data: FigureData) -> Iterator[tuple[str, Figure]]:
-    yield "", pictures.imputations(data.scenes)
+    yield "", pictures.imputations(data.examples)
 
 
 FIGURES: tuple[Entry[Figure], ...] = (
@@ -137,8 +137,8 @@ FIGURES: tuple[Entry[Figure], ...] = (
     Entry("mask-only-over", ("masks", "masked scores"), _masks_over_curves),
     Entry("debiased", ("retrain", "geometry"), _debiased),
     Entry("evaluators", ("evaluators",), _evaluators),
-    Entry("modified-data", ("scenes",), _modified),
-    Entry("imputations", ("scenes",), _imputations),
+    Entry("modified-data", ("examples",), _modified),
+    Entry("imputations", ("examples",), _imputations),
     Entry("bias-indicator", ("geometry",), _bias),
 )
 

@@ -5,8 +5,15 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from roadworthy.report.figures.pictures import Scene
+from roadworthy.report.examples import Example
 from roadworthy.report.palette import Look, colors
+
+AUDIT: Mapping[str, tuple[str, ...]] = {
+    "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_if_optimal"),
+    "detection": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
+    "geometry": ("method", "order", "fraction", "gamma", "clipped", "optimum"),
+}
+"""The audit's tables, and the columns that figures draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,11 +24,15 @@ class FigureData:
     """evaluator, imputer, seconds, relative"""
     audit: Mapping[str, pd.DataFrame]
     """masks, detection and geometry; empty where missing"""
-    scenes: Sequence[Scene]
+    examples: Sequence[Example]
     controls: tuple[str, ...]
     classes: int
     method: str
     """for figures of a single method: the requested one, or the best"""
+    linear_imputer: str
+    """the name of the imputer that is Noisy Linear, "" if there is none"""
+    fixed_imputer: str
+    """the name of the imputer that fills with a constant, "" if there is none"""
     gaps: Mapping[str, str]
     """what is missing to why, and how to get it"""
 

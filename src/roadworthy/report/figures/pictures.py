@@ -1,60 +1,40 @@
 """Images with removed and imputed pixels, as they were evaluated."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from roadworthy.report.examples import Example, Pixels
 from roadworthy.report.figures.leakage import order_name
 from roadworthy.report.figures.style import PAGE, literal, styled
 
-Pixels = NDArray[np.float32]
-"""`(c, h, w)`, clipped to [0, 1] for display"""
-
-
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """One image, its maps, and imputed versions of it."""
-
-    title: str
-    image: Pixels
-    fractions: tuple[float, ...]
-    relevance: Mapping[str, Pixels]
-    """method to its map as gray levels, white = most relevant"""
-    imputer: str
-    modified: Mapping[tuple[str, str], Sequence[Pixels]]
-    """(method, order) to the images imputed with `imputer`, by fraction"""
-    method: str
-    imputed: Mapping[str, Sequence[Pixels]]
-    """imputer to the images imputed with it by fraction, pixels removed in MoRF order of `method`"""
-
 
 @styled
-def modified_data(scene: Scene) -> Figure:
-    """One row per method: the image, its map, and imputed images by order and fraction."""
-    orders = list(dict.fromkeys(order for _, order in scene.modified))
+def modified_data(example: Example) -> Figure:
+    """One row per method: the image, its map, and images imputed with the first imputer by order and fraction."""
+    imputer = next(imputer for _, _, imputer in example.imputed)
+    orders = list(dict.fromkeys(order for _, order, _ in example.imputed))
     rows = [
-        [scene.image, scene.relevance[method], *(p for order in orders for p in scene.modified[method, order])]
-        for method in scene.relevance
+        [example.image, pixels, *(p for order in orders for p in example.imputed[method, order, imputer])]
+        for method, pixels in example.relevance.items()
     ]
-    labels = [f"{order_name(order)}\n{fraction:.0%}" for order in orders for fraction in scene.fractions]
-    figure = _table(rows, ["", "map", *labels], list(scene.relevance))
-    figure.suptitle(literal(f"{scene.title}; fraction of pixels removed, imputed with {scene.imputer}"))
+    labels = [f"{order_name(order)}\n{fraction:.0%}" for order in orders for fraction in example.fractions]
+    figure = _table(rows, ["", "map", *labels], list(example.relevance))
+    figure.suptitle(literal(f"{example.title}; fraction of pixels removed, imputed with {imputer}"))
     return figure
 
 
 @styled
-def imputations(scenes: Sequence[Scene]) -> Figure:
-    """One row per image and imputer, one column per fraction removed."""
-    rows = [[scene.image, *pictures] for scene in scenes for pictures in scene.imputed.values()]
-    names = [imputer for scene in scenes for imputer in scene.imputed]
-    figure = _table(rows, ["original", *(f"{fraction:.0%}" for fraction in scenes[0].fractions)], names)
-    figure.suptitle(
-        literal(f"fraction of pixels removed, most relevant first by {scenes[0].method}; one row per imputer")
-    )
+def imputations(examples: Sequence[Example]) -> Figure:
+    """One row per image and imputer, one column per fraction removed, in the first order of the leading method."""
+    method, order, _ = next(iter(examples[0].imputed))
+    settings = [setting for setting in examples[0].imputed if setting[:2] == (method, order)]
+    rows = [[example.image, *example.imputed[setting]] for example in examples for setting in settings]
+    names = [imputer for _ in examples for _, _, imputer in settings]
+    figure = _table(rows, ["original", *(f"{fraction:.0%}" for fraction in examples[0].fractions)], names)
+    figure.suptitle(literal(f"fraction of pixels removed, {order_name(order)} of {method}; one row per imputer"))
     return figure
 
 

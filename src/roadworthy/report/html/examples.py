@@ -2,12 +2,14 @@
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+
+from roadworthy.report.examples import Example
 
 MAX_SIDE = 128
 """pixels along the longer side; larger pictures are scaled down"""
@@ -28,12 +30,33 @@ class Strip:
     pictures: Sequence[Picture]
 
 
-@dataclass(frozen=True, eq=False)
-class Example:
-    """One image: a strip of the image and its maps, then one strip of imputed images per setting."""
+_ORDERS = {"morf": "most relevant first (MoRF)", "lerf": "least relevant first (LeRF)"}
 
-    title: str
-    strips: Sequence[Strip]
+
+def strips(example: Example) -> list[Strip]:
+    """The image with its maps, then one strip of imputed images per order and imputer of the leading method."""
+    leader = next(iter(example.relevance))
+    maps = [Picture(name, pixels) for name, pixels in example.relevance.items()]
+    shown = {setting[1:]: series for setting, series in example.imputed.items() if setting[0] == leader}
+    return [
+        Strip("The image and its maps", [Picture("original", example.image), *maps]),
+        *(
+            Strip(
+                f"Imputed with {imputer}; {leader} removes {_ORDERS.get(order, order)}",
+                [
+                    Picture(f"{fraction:.0%} removed", pixels)
+                    for fraction, pixels in zip(example.fractions, series, strict=True)
+                ],
+            )
+            for (order, imputer), series in sorted(shown.items(), key=lambda entry: _place(entry[0], shown))
+        ),
+    ]
+
+
+def _place(setting: tuple[str, str], shown: Mapping[tuple[str, str], object]) -> int:
+    """Imputer by imputer."""
+    orders, imputers = ([*dict.fromkeys(key[end] for key in shown)] for end in (0, 1))
+    return imputers.index(setting[1]) * len(orders) + orders.index(setting[0])
 
 
 def data_url(picture: Picture) -> str:

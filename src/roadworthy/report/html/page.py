@@ -13,7 +13,7 @@ from roadworthy import statistics
 from roadworthy.core.files import write_atomically
 from roadworthy.report.findings import Findings
 from roadworthy.report.html import audit, charts
-from roadworthy.report.html.examples import data_url
+from roadworthy.report.html.examples import data_url, strips
 from roadworthy.report.html.heatmaps import Heatmap, agreement_heatmaps, class_heatmaps
 from roadworthy.report.palette import colors
 from roadworthy.report.tables import ranking_tables, short_agreement
@@ -50,6 +50,7 @@ def page(findings: Findings) -> str:
         looks=list(looks.items()),
         box=charts,
         data_url=data_url,
+        strips=strips,
     )
 
 
@@ -63,7 +64,7 @@ def _sections(findings: Findings, numbers: dict[str, int]) -> dict[str, Any]:
     """The template's variables; empty where a section is left out."""
     ranking, curves, agreement = findings.ranking, findings.curves, findings.agreement
     return {
-        "rankings": [] if ranking is None else ranking_tables(ranking, numbers, findings.audit.get("conclusions")),
+        "rankings": [] if ranking is None else ranking_tables(ranking, numbers, findings),
         "rows": [] if curves is None else charts.rows(curves, findings.controls, numbers),
         "agreement_heatmaps": [] if agreement is None else agreement_heatmaps(agreement),
         "agreement": None if agreement is None else short_agreement(agreement),
@@ -77,7 +78,7 @@ def _class_heatmaps(findings: Findings) -> list[Heatmap]:
     if findings.classes is None or findings.ranking is None or findings.classes["label"].nunique() < 2:
         return []
     ranking, table = findings.ranking, findings.classes
-    evaluator, imputer = statistics.preferred_block(ranking)
+    evaluator, imputer = statistics.preferred_block(ranking, findings.preferred)
     block = ranking[(ranking["evaluator"] == evaluator) & (ranking["imputer"] == imputer) & ~ranking["control"]]
     rows = table[(table["evaluator"] == evaluator) & (table["imputer"] == imputer)]
     return class_heatmaps(rows, block["method"].tolist()[:_MAX_COLUMNS]) if len(block) else []
