@@ -41,7 +41,14 @@ from roadworthy.training.trainer import Augment, readable
 
 ModelLike = Normalized | nn.Module | Callable[[torch.Tensor], torch.Tensor]
 """A torch Module or any callable from images to logits."""
-DataLike = Any
+DataLike = (
+    Dataset
+    | tuple[Any, Any]
+    | torch.Tensor
+    | np.ndarray
+    | torch.utils.data.Dataset[Any]
+    | torch.utils.data.DataLoader[Any]
+)
 """(images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`."""
 MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedMaps
 """An attribution, a function, precomputed maps (an array or a file), a registry name or "module:function"."""

@@ -170,7 +170,7 @@ class OpenRun:
 
     @property
     def source(self) -> Source:
-        return Source(self.design, self.store, lambda: build(self.plan))
+        return Source(self.design, self.store, lambda: build(self.plan), verify=True)
 
     def results(self) -> Results:
         return collect(self.design, survey(self.design, self.store), self.store, self.store.manifest())
