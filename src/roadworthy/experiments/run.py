@@ -85,7 +85,7 @@ class Prepared:
         if name == "ray":
             return Ray(make, address, self.plan.threads)
         jobs = jobs or max(1, (os.cpu_count() or 1) // self.plan.threads)
-        return Local(make, jobs) if jobs > 1 else InProcess(Worker(self.experiment))
+        return Local(make, jobs) if jobs > 1 else InProcess(Worker(self.experiment, verify=True))
 
 
 def prepare(plan: Plan) -> Prepared:
