@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import contents, flat, invoke, killed_when, stamps, wait_until
+from commands import contents, flat, invoke, killed_when, roadworthy, stamps, wait_until
 from projects import write
 
 DEADLY = """
@@ -96,7 +96,8 @@ def alive(pid):
         return False
 
 
-def test_a_worker_that_builds_another_model_than_the_driver_is_refused(project):
+def restless_plan(project):
+    """The plan with a model whose weights depend on the process that builds it."""
     write(
         project / "restless.py",
         """
@@ -110,26 +111,38 @@ def test_a_worker_that_builds_another_model_than_the_driver_is_refused(project):
         """,
     )
     text = (project / "plan.toml").read_text().replace("my_model:build", "restless:build_anew")
-    plan = write(project / "restless.toml", text.replace('weights = "weights.safetensors"\n', ""))
-    error = flat(run(project, plan, "restless", 2, code=1).stderr)
+    return write(project / "restless.toml", text.replace('weights = "weights.safetensors"\n', ""))
+
+
+def check_refusal(project, store, result):
+    error = flat(result.stderr)
     assert "PlanError: model: restless:build_anew" in error
     assert "not deterministic" in error
-    assert stamps(project / "restless") == {}
-    assert "failed 0" in flat(invoke(project, "status", "restless").stdout)
+    assert stamps(project / store) == {}
+    assert "failed 0" in flat(invoke(project, "status", store).stdout)
+
+
+def test_a_worker_that_builds_another_model_than_the_driver_is_refused(project):
+    check_refusal(project, "restless", run(project, restless_plan(project), "restless", 2, code=1))
 
 
 # ── Ray ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def cluster(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
     """Two Ray nodes on loopback addresses of their own, ended by their process ids."""
     pytest.importorskip("ray", reason="the Ray executor is an extra: pip install 'roadworthy[ray]'")
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**token, "RAY_USAGE_STATS_ENABLED": "0"}.items():
+            patch.setenv(name, value)
+        yield from two_nodes(tmp_path_factory.mktemp("ray") / "ray.log")
+
+
+def two_nodes(log):
     start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--num-cpus", "1", "--block"]
-    port, log, nodes = free_port(), tmp_path / "ray.log", []
+    port, nodes = free_port(), []
     try:
         with log.open("wb") as output:
             for words in (
@@ -156,7 +169,16 @@ def free_port():
 @pytest.mark.slow
 def test_ray_on_two_nodes_gives_the_same_bytes_though_a_worker_dies(project, cluster):
     plan = plan_with(project, "once_on_ray", "not marker.exists()")
-    run(project, plan, "ray", 1, "--executor", "ray", "--address", cluster)
+    roadworthy(project, "run", plan, "--store", "ray", "--executor", "ray", "--address", cluster)
     assert (project / "once_on_ray.died").exists()
     run(project, plan, "without ray", 1)
     assert contents(project / "ray") == contents(project / "without ray")
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_ray_worker_that_builds_another_model_than_the_driver_is_refused(project, cluster):
+    plan, words = restless_plan(project), ("--executor", "ray", "--address", cluster)
+    check_refusal(
+        project, "restless on ray", roadworthy(project, "run", plan, "--store", "restless on ray", *words, code=1)
+    )
