@@ -113,7 +113,9 @@ def test_an_item_that_fails_is_recorded_and_the_rest_is_computed(project):
 
 
 def test_a_method_that_always_fails_stops_the_run_before_anything_is_computed(project):
-    write(project / "broken.py", "def maps(model, batch, key):\n    return batch.images[:, 0, :-1, :-1] * float('nan')\n")
+    write(
+        project / "broken.py", "def maps(model, batch, key):\n    return batch.images[:, 0, :-1, :-1] * float('nan')\n"
+    )
     text = (project / "plan.toml").read_text().replace('GB = "gb"', 'broken = "broken:maps"')
     plan = write(project / "broken.toml", text)
     assert "broken" in flat(run(project, "broken", plan=plan, code=1).stderr)

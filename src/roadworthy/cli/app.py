@@ -7,7 +7,7 @@ from rich.console import Console
 
 from roadworthy import __version__
 from roadworthy.cli import audit, data, demo, gain, imputers, results, run, train
-from roadworthy.cli.output import console
+from roadworthy.cli.output import console, say
 from roadworthy.core.errors import RoadworthyError
 
 
@@ -74,7 +74,7 @@ def list_registry() -> None:
     for family, entries in REGISTRY.items():
         console.print(f"\n[bold]{family}[/]")
         for name, entry in entries.items():
-            console.print(f"  {name:18} {entry.summary}", markup=False, highlight=False)
+            say(f"  {name:18} {entry.summary}")
 
 
 app.add_typer(data.app, name="data")

@@ -62,7 +62,8 @@ def load_run(folder: Path, plan: Path | None = None) -> "Comparison":
     comparison = load(folder, plan)
     missing = comparison.results.missing
     if missing is not None and len(missing):
-        warn(f"{folder}: {len(missing):,} curves are incomplete and left out")
+        curves = "1 curve is" if len(missing) == 1 else f"{len(missing):,} curves are"
+        warn(f"{folder}: {curves} incomplete and left out")
     return comparison
 
 

@@ -104,7 +104,7 @@ def run_plan(
     on_complaints: Callable[[list[str]], None] = lambda complaints: None,
 ) -> Survey:
     """Run what is pending; returns the state of the run directory. The runner writes plan and manifest."""
-    store.manifest()  # another format, or no run directory at all, is an error before anything is read
+    store.check_for_plan()  # before any data are read
     prepared = prepare(plan)
     with store.locked():
         complaints = store.clean()
@@ -247,6 +247,7 @@ def audit_plan(
     on_complaints: Callable[[list[str]], None],
 ) -> tuple[Audit, int]:
     """Compute what the audit lacks; returns its tables, written to audit/ too, and how many items are missing."""
+    store.check_for_plan()
     settings = settings or AuditSettings(default_fractions(plan.fractions), classifier, questions)
     if store.manifest().get("kind") == "plan":
         opened = open_run(store.root)
