@@ -1,6 +1,7 @@
 """Runs that are started from Python, and what the commands make of them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,16 @@ def test_the_commands_read_it(comparison, project, tmp_path):
 def test_the_command_line_gives_the_same_bytes(comparison, project):
     invoke(project, "run", "plan.toml", "--store", "by command", "--jobs", 1)
     assert contents(project / "by command") == contents(project / "run")
+
+
+def test_a_plan_can_be_given_as_an_object_but_not_changed(comparison, project):
+    plan = rw.read_plan(project / "plan.toml")
+    before = stamps(project / "run")
+    again = rw.run(plan, store=project / "run", progress=False)
+    assert again.ranking().equals(comparison.ranking())
+    assert stamps(project / "run") == before
+    with pytest.raises(RoadworthyError, match="in its file"):
+        rw.run(replace(plan, seeds=(1,)), store=project / "changed", progress=False)
 
 
 def test_load_gives_the_same_tables(comparison, project):

@@ -44,7 +44,7 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Which explanation can you trust? Remove pixels as each method claims, impute them, measure (ROAD).
+    """Which explanation can you trust? Rank attribution methods with ROAD: remove pixels, impute them, predict again.
 
     Example: `roadworthy demo`
     """
@@ -65,7 +65,7 @@ app.command("train")(train.train)
 
 @app.command("list")
 def list_registry() -> None:
-    """List the methods, orders, imputers, data sets and models that have a name.
+    """List the names that plans and Python accept: methods, orders, imputers, data sets, models.
 
     Example: `roadworthy list`
     """

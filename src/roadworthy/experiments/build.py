@@ -212,9 +212,10 @@ def make_worker(plan: Plan, prints: Fingerprints) -> Worker:
     """Build a plan's experiment in another process, and check that it is the driver's."""
     experiment = build(plan)
     if fingerprint_model(experiment.model) != prints.model:
+        name = plan.model.get("factory", plan.model["name"])
         raise PlanError(
-            f"model: {plan.model.get('factory', plan.model['name'])} has other weights in this worker than in the process "
-            "that started the run: its factory is not deterministic, or its file of weights changed"
+            f"model: {name} has other weights in this worker than in the process that started the run: "
+            "its factory is not deterministic, or its file of weights changed"
         )
     for name, fingerprint in file_fingerprints(plan).items():
         if fingerprint != prints.files.get(name):

@@ -1,6 +1,7 @@
 """`run` a plan into a run directory, and `load` what one holds."""
 
 import os
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +26,7 @@ from roadworthy.experiments.build import (
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, Survey, survey
 from roadworthy.experiments.executors import InProcess, Local, Ray
-from roadworthy.experiments.plans import Plan, read_plan
+from roadworthy.experiments.plans import Plan, plan_from, read_plan
 from roadworthy.experiments.plans.plan import LOCATIONS
 from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.rehearsal import rehearse
@@ -54,11 +55,20 @@ def run(
     `store`: the run directory, by default runs/NAME-OF-PLAN. `jobs`: processes; 1 computes in this one, 0 means as many
     as cores and the plan's threads allow. `executor`: "local", or "ray" for the cluster at `address`.
     """
-    opened = plan if isinstance(plan, Plan) else read_plan(plan)
+    opened = _as_read(plan) if isinstance(plan, Plan) else read_plan(plan)
     folder = Path(store) if store is not None else default_store(plan)
     with Bar("run", progress) as bar:
         run_plan(opened, RunDirectory(folder), executor, jobs, address, bar)
     return load(folder)
+
+
+def _as_read(plan: Plan) -> Plan:
+    """A run directory keeps the text of its plan, so the plan must be what its text says."""
+    if not plan.text or replace(plan_from(tomllib.loads(plan.text), plan.folder), text=plan.text) != plan:
+        raise InputError(
+            "this plan is not the one in its file: a run directory keeps the file, so change that and read it again"
+        )
+    return plan
 
 
 def default_store(plan: str | Path | Plan) -> Path:
