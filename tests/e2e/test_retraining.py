@@ -98,9 +98,7 @@ def test_killed_during_trainings_and_resumed_it_ends_with_the_same_bytes(project
         return {path.stem for path in root.glob("models/*.checkpoint")}
 
     for _ in range(10):
-        killed_when(
-            lambda: checkpoints() - interrupted, project, "run", "plan.toml", "--store", "killed", "--jobs", 1
-        )
+        killed_when(lambda: checkpoints() - interrupted, project, "run", "plan.toml", "--store", "killed", "--jobs", 1)
         interrupted |= checkpoints()
         if len(interrupted) >= 2:
             break
