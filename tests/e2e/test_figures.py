@@ -23,7 +23,6 @@ def project(tmp_path_factory):
         factory = "worlds:Quadrants"
         [methods]
         IG = { name = "ig", steps = 3 }
-        IG-SG = { name = "ig-sg", steps = 3, ig_samples = 2 }
         grad = "gradient"
         [evaluation]
         imputers = ["fixed", "linear"]
@@ -43,9 +42,9 @@ def first(project):
 
 def test_figures_are_drawn_and_what_is_missing_is_listed_with_its_reason(project, first):
     names = {path.name for path in (project / "figures").iterdir()}
-    for stem in ("curves-ig-linear", "methods-no-retrain-fixed", "information", "modified-data", "imputations"):
+    for stem in ("curves-all-linear", "methods-no-retrain-fixed", "information", "modified-data", "imputations"):
         assert {f"{stem}.pdf", f"{stem}.svg", f"{stem}.png"} <= names
-    assert {"agreement.tex", "accuracies-ig-sg.tex", "runtimes.tex"} <= names
+    assert {"agreement.tex", "accuracies-ig.tex", "runtimes.tex"} <= names
     skipped = [line for line in first.splitlines() if line.startswith("skipped ")]
     assert len(skipped) == 6  # four need an audit, two need retraining
     assert sum("roadworthy audit run" in line for line in skipped) == 4
@@ -70,13 +69,13 @@ def test_without_the_images_only_the_pictures_are_skipped(project):
     assert "skipped modified-data: data: " in words
     assert "--plan PLAN" in words
     assert not (project / "elsewhere" / "modified-data.png").exists()
-    assert (project / "elsewhere" / "curves-ig-linear.pdf").exists()
+    assert (project / "elsewhere" / "curves-all-linear.pdf").exists()
 
 
 def test_an_unknown_method_is_refused_with_the_names_that_exist(project):
     words = output_of(project, "figures", "run", "--method", "XX", code=1)
     assert "'XX'" in words
-    assert "IG, IG-SG, grad" in words
+    assert "IG, grad" in words
 
 
 def test_a_saved_comparison_has_figures_too(tmp_path):

@@ -42,11 +42,11 @@ def test_killed_ten_times_and_resumed_it_ends_with_the_same_bytes(project, unint
     assert contents(project / "killed often") == uninterrupted
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
-def test_a_run_that_is_stopped_says_how_to_resume_and_exits_with_130(project, uninterrupted, ending):
+@pytest.mark.parametrize(("ending", "jobs"), [(signal.SIGTERM, 1), (signal.SIGINT, 2)], ids=["SIGTERM", "Ctrl-C"])
+def test_a_run_that_is_stopped_says_how_to_resume_and_exits_with_130(project, uninterrupted, ending, jobs):
     store = f"stopped by {ending.name}"
     process = subprocess.Popen(
-        command(*words(store, jobs=2)),
+        command(*words(store, jobs)),
         cwd=project,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -91,18 +91,14 @@ def test_each_training_is_one_item_with_its_curve(project, uninterrupted):
     assert not list((project / "uninterrupted" / "models").glob("*.checkpoint"))
 
 
-def test_killed_during_trainings_and_resumed_it_ends_with_the_same_bytes(project, uninterrupted):
-    root, interrupted = project / "killed", set()
+def test_killed_during_a_training_and_resumed_it_ends_with_the_same_bytes(project, uninterrupted):
+    root = project / "killed"
 
     def checkpoints():
-        return {path.stem for path in root.glob("models/*.checkpoint")}
+        return list(root.glob("models/*.checkpoint"))
 
-    for _ in range(10):
-        killed_when(lambda: checkpoints() - interrupted, project, "run", "plan.toml", "--store", "killed", "--jobs", 1)
-        interrupted |= checkpoints()
-        if len(interrupted) >= 2:
-            break
-    assert len(interrupted) >= 2  # two trainings were interrupted
+    killed_when(checkpoints, project, "run", "plan.toml", "--store", "killed", "--jobs", 1)
+    assert checkpoints()  # a training was interrupted
     assert len(contents(root)) < len(uninterrupted)
     run(project, "killed")
     assert contents(root) == uninterrupted

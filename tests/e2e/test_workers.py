@@ -52,6 +52,7 @@ def test_the_items_of_a_worker_that_died_are_computed_by_another(project):
     assert contents(project / "died once") == contents(project / "did not die")
 
 
+@pytest.mark.slow
 def test_an_item_that_kills_every_worker_is_recorded_and_the_rest_is_computed(project, uninterrupted):
     plan = plan_with(project, "always", "True")
     result = run(project, plan, "died always", 2, code=1)

@@ -41,7 +41,8 @@ def audit(
     only: Annotated[
         list[Question] | None,
         typer.Option(
-            help="Run this part only: class information in masks, detection of imputed pixels, geometry. May be repeated."
+            help="Measure only this: the class information in masks, the detection of imputed pixels, the geometry "
+            "of masks. May be repeated."
         ),
     ] = None,
     jobs: Jobs = 0,

@@ -100,7 +100,7 @@ def run_audit(
         return run_items(items, source.store, executor, group_key, manifest, listener or Silent())
 
     try:
-        # The labels are known once the baselines are: too few images or classes are reported before anything is trained.
+        # Baselines have the labels: too few images or classes are reported before anything is trained.
         baselines = tuple(item for item in state.missing if item.kind == "baseline")
         if state.missing and not (baselines and compute(baselines)):
             _check_classes(source)
