@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -46,7 +46,9 @@ class _Session:
         self._executor = executor
         self._tries: Counter[str] = Counter()
         self._running: dict[Future[Outcome], Task] = {}
-        self._lost: list[tuple[Task, Outcome]] = []
+        self._suspects: deque[Task] = deque()
+        """tasks to try again alone, because one of them may have ended its worker"""
+        self._ended: list[tuple[Task, Outcome]] = []
         self._open()
 
     def _open(self) -> None:
@@ -62,39 +64,44 @@ class _Session:
     @property
     def room(self) -> int:
         """One more than there are workers: each task may carry maps."""
-        return self._executor.jobs + 1 - len(self._running) - len(self._lost)
+        return 0 if self._suspects else self._executor.jobs + 1 - len(self._running) - len(self._ended)
 
     def submit(self, task: Task) -> None:
         try:
             self._running[self._pool.submit(_attempt, task)] = task
         except BrokenProcessPool:
-            self._restart([task])
+            self._restart()
+            self._suspects.append(task)
 
     def completed(self) -> tuple[Task, Outcome]:
-        while not self._lost:
+        while not self._ended:
+            if self._suspects and not self._running:
+                self.submit(self._suspects.popleft())
+                continue
             for future in wait(self._running, return_when=FIRST_COMPLETED).done:
                 try:
                     outcome = future.result()
                 except BrokenProcessPool:
-                    self._restart([])
+                    self._restart()
                     break
                 return self._running.pop(future), outcome
-        return self._lost.pop()
+        return self._ended.pop()
 
-    def _restart(self, tasks: list[Task]) -> None:
-        """A worker died: its tasks and those of the others are tried again."""
-        unfinished = [*self._running.values(), *tasks]
+    def _restart(self) -> None:
+        """A worker died. What was running is tried again, each alone; only a task that was alone is given up."""
         self.close()
-        self._running = {}
-        self._open()
-        for task in unfinished:
+        running, self._running = self._running, {}
+        for future, task in running.items():
+            if not future.cancelled() and not future.exception():
+                self._ended.append((task, future.result()))
+                continue
             self._tries[task.id] += 1
-            if self._tries[task.id] >= TRIES:
-                self._lost.append(
-                    (task, Outcome([], 0.0, f"a worker died {TRIES} times at this item (out of memory?)"))
-                )
+            if len(running) == 1 and self._tries[task.id] >= TRIES:
+                failure = f"a worker died {TRIES} times at this item (out of memory?)"
+                self._ended.append((task, Outcome([], 0.0, failure)))
             else:
-                self.submit(task)
+                self._suspects.append(task)
+        self._open()
 
     def close(self) -> None:
         """At once: what is being computed is not recorded, so nothing is lost by ending it."""
