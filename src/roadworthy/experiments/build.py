@@ -218,15 +218,20 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
 def make_worker(plan: Plan, prints: Fingerprints) -> Worker:
     """Build a plan's experiment in another process, and check that it is the driver's."""
     experiment = build(plan)
+    check_unchanged(plan, prints, experiment)
+    return Worker(experiment, verify=True)
+
+
+def check_unchanged(plan: Plan, prints: Fingerprints, experiment: Experiment) -> None:
+    """Weights and files are those of the fingerprints; images are checked block by block."""
     if fingerprint_model(experiment.model) != prints.model:
         raise PlanError(
-            "model: this worker built other weights than the run started with: the factory is not deterministic, "
+            "model: its weights are not those that the run started with: the factory is not deterministic, "
             "or the file of weights changed"
         )
     for name, fingerprint in file_fingerprints(plan).items():
         if fingerprint != prints.files.get(name):
             raise PlanError(f"{name}: its file is not the one that the run started with")
-    return Worker(experiment, verify=True)
 
 
 def check_training(plan: Plan, experiment: Experiment) -> None:

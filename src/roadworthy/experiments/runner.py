@@ -44,6 +44,8 @@ class Outcome(NamedTuple):
     arrays: Sequence[Arrays]
     seconds: float
     failure: str = ""
+    reason: str = ""
+    """the failure in a line"""
 
 
 class Executor(Protocol):
@@ -131,7 +133,7 @@ def run_items(
             number = running.pop(task.id)
             if outcome.failure:
                 failed += len(task.items)
-                log.error("%s failed: %s", _name(task), outcome.failure.strip().splitlines()[-1])
+                log.error("%s failed: %s", _name(task), outcome.reason or outcome.failure)
                 for item in task.items:
                     store.write_failure(item, outcome.failure)
                     listener.on_event(Event(item, 0.0, outcome.failure))

@@ -219,7 +219,13 @@ def test_unknown_names_come_with_the_nearest_right_one(world):
     check_error(rw.errors.UnknownNameError, "did you mean 'ig'", world, {"mine": "IGG"})
     check_error(rw.errors.InputError, "control 'rnd'", world, controls=("rnd",))
     check_error(rw.errors.InputError, "target", world, target="class")
-    check_error(rw.errors.InputError, "channel_reduction='mean'", world, {"mine": torch.zeros(16, 3, 12, 12)}, channel_reduction="mean")
+    check_error(
+        rw.errors.InputError,
+        "channel_reduction='mean'",
+        world,
+        {"mine": torch.zeros(16, 3, 12, 12)},
+        channel_reduction="mean",
+    )
 
 
 def test_removal_mask_and_impute_are_the_smallest_calls(world):

@@ -109,8 +109,8 @@ class _Session:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-_worker: Worker | str = "the worker was not built"
-"""Of a worker process: built once, when the process starts; or the traceback of why it could not be."""
+_worker: Worker | Outcome = Outcome([], 0.0, "the worker was not built")
+"""Of a worker process: built once, when the process starts; or why it could not be."""
 
 
 def _serve(driver: int, stop: Event, make_worker: MakeWorker) -> None:
@@ -120,12 +120,12 @@ def _serve(driver: int, stop: Event, make_worker: MakeWorker) -> None:
     threading.Thread(target=_end_with, args=(driver, stop), daemon=True).start()
     try:
         _worker = make_worker()
-    except Exception:
-        _worker = traceback.format_exc()
+    except Exception as error:
+        _worker = Outcome([], 0.0, traceback.format_exc(), f"{type(error).__name__}: {error}")
 
 
 def _attempt(task: Task) -> Outcome:
-    return Outcome([], 0.0, _worker) if isinstance(_worker, str) else attempt(_worker, task)
+    return _worker if isinstance(_worker, Outcome) else attempt(_worker, task)
 
 
 def _end_with(driver: int, stop: Event) -> None:
