@@ -63,11 +63,17 @@ class Audit:
         return cls(found) if found else None
 
 
+_TEXT = ("method", "rival", "order", "imputer", "evaluator", "masks", "conclusion", "why", "note", "text")
+"""Columns whose empty cells are empty strings, and in which "NA" is a name."""
+
+
 def _read(path: Path) -> pd.DataFrame | None:
     if not path.exists():
         return None
     try:
-        return pd.read_csv(path, dtype=dict.fromkeys(("method", "order", "imputer", "masks", "why"), str))
+        numbers = [name for name in pd.read_csv(path, nrows=0).columns if name not in _TEXT]
+        empty = dict.fromkeys(numbers, [""])
+        return pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values=empty)
     except (ValueError, OSError) as error:
         raise DataError(f"{path} is not a valid table ({error}): make it again with `roadworthy audit`") from error
 

@@ -164,11 +164,13 @@ class RunDirectory:
             content = json.loads(path.read_text()) if path.exists() else {}
         except (ValueError, OSError) as error:
             raise StoreError(f"{path} is not a valid manifest ({error})") from error
+        if not isinstance(content, dict):
+            raise StoreError(f"{path} is not a valid manifest (it holds a {type(content).__name__})")
         if content and content.get("format") != FORMAT:
             raise StoreError(
                 f"{self.root} has format {content.get('format')}, this version reads {FORMAT}: use a new directory"
             )
-        return dict(content)
+        return content
 
     def write_manifest(self, content: Mapping[str, Any]) -> None:
         text = json.dumps({"format": FORMAT, **content}, indent=1, sort_keys=True)
