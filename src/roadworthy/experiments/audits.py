@@ -72,7 +72,7 @@ def _read(path: Path) -> pd.DataFrame | None:
         return None
     try:
         numbers = [name for name in pd.read_csv(path, nrows=0).columns if name not in _TEXT]
-        empty = dict.fromkeys(numbers, [""])
+        empty = dict.fromkeys(numbers, "")
         return pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values=empty)
     except (ValueError, OSError) as error:
         raise DataError(f"{path} is not a valid table ({error}): make it again with `roadworthy audit`") from error
@@ -106,7 +106,8 @@ def run_audit(
     _check_classes(source)
     manifest = ManifestWriter(source.store)
     try:
-        run_items(state.missing, source.store, executor, group_key, manifest, listener or Silent())
+        with executor.started() as session:
+            run_items(state.missing, source.store, session, group_key, manifest, listener or Silent())
     finally:
         manifest.save()
     return audit_state(source, settings)

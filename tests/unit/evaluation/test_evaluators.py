@@ -81,8 +81,8 @@ def test_with_fixed_imputation_retraining_reads_the_class_off_the_mask_and_with_
     # The block alone shows the class, and none of its pixels is left; the removed region still is left or right.
     assert retrained_accuracy(FIXED, 0) > 0.95
     assert retrained_accuracy(FIXED, BLOCK) > 0.95
-    # Linear imputation continues the plane with noise like its own, so only guessing is left: 50 of 100 images (standard
-    # deviation 5 %, so within 15 %).
+    # Linear imputation continues the plane with noise like its own, so only guessing is left: 50 of 100 images
+    # (standard deviation 5 %, so within 15 %).
     assert retrained_accuracy(LINEAR, BLOCK) < 0.65
 
 
@@ -91,7 +91,7 @@ def test_in_kar_the_relevant_pixels_are_kept_and_accuracy_stays_high_with_both_i
         assert retrained_accuracy(imputer, 0.5, LERF) > 0.95
 
 
-# ── what is reproducible ───────────────────────────────────────────────────────────────────────────────────
+# ── what is reproducible ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_rerun_gives_the_same_weights_and_another_seed_does_not():
@@ -255,7 +255,7 @@ def test_fine_tuning_starts_from_the_given_model_and_leaves_it_unchanged():
     assert accuracy_of(linear, LINEAR, BLOCK) < 0.65
 
 
-# ── errors before training ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── errors before training ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_factory_must_give_a_new_network_each_time():

@@ -147,7 +147,7 @@ def test_tables_are_saved_and_read_back(audit, tmp_path):
     renamed.save(tmp_path)
     assert "NA" in set(Audit.load(tmp_path).masks()["method"])  # a name, not a missing value
     (tmp_path / "masks.csv").write_text("")
-    with pytest.raises(rw.errors.DataError, match="masks.csv"):
+    with pytest.raises(rw.errors.DataError, match=r"masks\.csv"):
         Audit.load(tmp_path)
 
 

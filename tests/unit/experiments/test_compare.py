@@ -6,10 +6,13 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+import gains
 import roadworthy as rw
 import worlds
+from roadworthy.training.recipe import Recipe
 
 FAST = {"fractions": (0.3, 0.6), "controls": ()}
+SHORT = Recipe(epochs=1, batch_size=16, select="last")
 
 
 @pytest.fixture(scope="module")
@@ -268,3 +271,136 @@ def test_pictures_are_of_the_fractions_that_were_evaluated(world, tmp_path):
     assert "20% removed" in page
     assert "60% removed" in page
     assert len(repr(comparison)) < 100
+
+
+# ── parts by name ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_two_imputers_of_one_class_need_names(world):
+    # One silently replaced the other.
+    pair = [rw.NoisyLinear(), rw.NoisyLinear(noise=0.2)]
+    check_error(rw.errors.InputError, r"two imputers are named 'linear': name them .*imputers=\{'linear'", world,
+                imputers=pair)  # fmt: skip
+    comparison = rw.compare(world.model, (world.images, world.labels), {"t": world.truth}, **FAST,
+                            imputers=dict(zip(("calm", "noisy"), pair, strict=True)))  # fmt: skip
+    assert {point.imputer for point in comparison.predictions} == {"calm", "noisy"}
+    table = comparison.per_image().query("fraction > 0").pivot_table("probability", ["order", "id"], "imputer")
+    assert not np.allclose(table["calm"], table["noisy"])
+
+
+def test_imputers_are_named_as_in_the_registry_or_by_their_own_name(world):
+    def half(batch, removed, key):
+        return torch.where(removed[:, None], 0.5, batch.images)
+
+    comparison = rw.compare(world.model, (world.images, world.labels), {"t": world.truth}, **FAST,
+                            imputers=["fixed", rw.Constant(0.2), half])  # fmt: skip
+    assert list(dict.fromkeys(point.imputer for point in comparison.predictions)) == ["fixed", "constant", "half"]
+    for empty in ([], {}):
+        check_error(rw.errors.InputError, "imputers is empty", world, imputers=empty)
+
+
+def test_a_method_cannot_have_the_name_of_a_control_or_of_a_copy(world):
+    # A copy overwrote the method of that name after all the work was done.
+    calls = []
+
+    def method(model, batch, key):
+        calls.append(1)
+        return batch.images
+
+    for name in ("IG blurred", "IG inverted", "random"):
+        check_error(rw.errors.InputError, f"'{name}' names a method and a control: rename", world,
+                    {"IG": "ig", name: method})  # fmt: skip
+    assert not calls
+    free = rw.compare(world.model, (world.images, world.labels), {"IG": "ig", "IG blurred": method}, **FAST)
+    assert set(free.ranking()["method"]) == {"IG", "IG blurred"}
+
+
+def test_the_headline_follows_the_noisy_linear_imputer_and_not_the_name_linear(world):
+    methods = {"truth": world.truth, "lie": -world.truth}
+    comparison = rw.compare(world.model, (world.images, world.labels), methods, **FAST,
+                            imputers={"linear": rw.Constant(0.5), "fancy": rw.NoisyLinear()})  # fmt: skip
+    assert comparison.results.preferred == ("no-retrain", "fancy")
+    assert comparison.findings().preferred == ("no-retrain", "fancy")
+    assert "fancy" in comparison.headline()
+
+
+def test_methods_may_be_files_or_named_functions(world, tmp_path, monkeypatch):
+    np.save(tmp_path / "maps.npy", world.truth.numpy())
+    (tmp_path / "own_methods.py").write_text("def brightness(model, batch, key):\n    return batch.images\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    methods = {"file": tmp_path / "maps.npy", "text": str(tmp_path / "maps.npy"), "named": "own_methods:brightness"}
+    comparison = rw.compare(world.model, (world.images, world.labels), methods, **FAST)
+    reference = rw.compare(world.model, (world.images, world.labels), {"file": world.truth}, **FAST)
+    assert ranks(comparison).keys() == methods.keys()
+    rows = comparison.per_image().set_index(["method", "order", "fraction", "id"])["probability"]
+    expected = reference.per_image().set_index(["method", "order", "fraction", "id"])["probability"]
+    assert np.array_equal(rows.loc[expected.index], expected)
+
+
+def test_constant_maps_are_warned_of(world):
+    comparison = rw.compare(
+        world.model, (world.images, world.labels), {"flat": torch.zeros(16, 12, 12), "ig": "ig"}, fractions=(0.5,),
+        controls=("random",),
+    )  # fmt: skip
+    warnings = comparison.warnings().set_index("kind")
+    assert warnings.loc["constant maps", "method"] == "flat"
+    assert comparison.results.ties["random"].tied < 0.05
+    assert "Warning" in str(comparison)
+
+
+# ── evaluators that train ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def network():
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(2),
+                               torch.nn.Flatten(), torch.nn.Linear(16, 4))  # fmt: skip
+
+
+def trained(**options):
+    world = worlds.quadrants(n=60)
+    choice = {
+        "evaluators": ("no-retrain", "retrain", "fine-tuned"),
+        "train": (world.images[16:], world.labels[16:]),
+        "recipe": SHORT,
+        **FAST,
+        **options,
+    }
+    with rw.Key(0).torch_rng():
+        model = network()
+    return rw.compare(model, (world.images[:16], world.labels[:16]), {"ig": "ig"}, **choice)
+
+
+def test_models_are_retrained_from_the_architecture_of_the_given_one():
+    comparison = trained()
+    assert {point.evaluator for point in comparison.predictions} == {"no-retrain", "retrain", "fine-tuned"}
+    explicit = trained(network=network)
+    for point, predictions in comparison.predictions.items():
+        assert np.array_equal(predictions.probability, explicit.predictions[point].probability)
+
+
+def test_what_a_training_lacks_is_an_error_before_long_work():
+    errors = rw.errors
+    for options, error, message in (
+        ({"train": None}, errors.InputError, "give train="),
+        ({"recipe": None}, errors.InputError, "give recipe="),
+        ({"recipe": "huge"}, errors.InputError, "recipe 'huge': choose from"),
+        ({"evaluators": "oracle"}, errors.InputError, "evaluator 'oracle': choose from"),
+        ({"evaluators": ()}, errors.InputError, "evaluators is empty"),
+        ({"imputers": "gain"}, errors.InputError, "imputer 'gain' needs options"),
+        ({"imputers": gains.TINY, "evaluators": "no-retrain", "train": None}, errors.InputError, "give train= too"),
+    ):
+        with pytest.raises(error, match=message):
+            trained(**options)
+
+
+def test_an_architecture_that_cannot_be_reset_needs_a_network(world):
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(4))
+
+        def forward(self, images):
+            return world.model(images) * self.scale
+
+    check_error(rw.errors.ModelError, "scale has no reset_parameters.*network=", world, model=Scaled(),
+                evaluators="retrain", recipe=SHORT, train=(world.images + 0.01, world.labels))  # fmt: skip

@@ -73,7 +73,7 @@ def test_every_kind_of_work_costs_what_its_passes_cost(ticking):
     estimated = estimate(plan, plan.counts())
     seconds = {work.kind: work.seconds for work in estimated.work}
     assert (estimated.images, estimated.train_images) == (20, 12)
-    # Per image: IG 20; IG-fine 50; IG-SG and IG-SQ together 3 · 50; GB 1; GB-SG 30; random 0. Both splits are explained.
+    # Per image: IG 20; IG-fine 50; IG-SG and IG-SQ together 3 · 50; GB 1; GB-SG 30; random 0. Both splits.
     assert seconds["maps"] == pytest.approx((20 + 50 + 150 + 1 + 30) * (20 + 12) / 1000)
     # 6 methods, random and a copy × 2 orders × 2 imputers × 3 evaluators × 2 seeds × 3 fractions
     assert seconds["points"] == pytest.approx(8 * 2 * 2 * 3 * 2 * 3 * 20 / 1000)

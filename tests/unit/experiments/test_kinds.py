@@ -205,6 +205,23 @@ def test_the_given_model_is_left_as_it_was():
     assert model.training
 
 
+def test_workers_are_started_once_for_all_waves_and_not_at_all_if_nothing_is_missing():
+    # Each wave, such as a block of an early-stopped run, started its own processes.
+    live = experiment()
+    planned, store, starts = design(live, copy_controls=("blurred",)), ScratchStore(), []
+
+    class Counting:
+        def started(self):
+            starts.append(len(store.ids()))
+            return InProcess(Worker(live), raises=True).started()
+
+    key = grouping({"IG": "IG", "random": "random"})
+    state = execute(planned, store, Counting(), key)
+    assert set(state.copies) == {"IG blurred", "random blurred"}  # the second wave
+    execute(planned, store, Counting(), key)
+    assert starts == [0]
+
+
 # ── what is missing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -1,7 +1,6 @@
 """Running items: in dependency order, grouped, once each; a failing one does not stop the others."""
 
 from collections import deque
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -26,10 +25,6 @@ class Fake:
 
     def __init__(self, room=1, failing=()):
         self.capacity, self.failing, self.order, self.inputs, self._tasks = room, failing, [], {}, deque()
-
-    @contextmanager
-    def started(self):
-        yield self
 
     @property
     def room(self):
