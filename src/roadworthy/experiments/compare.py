@@ -320,6 +320,12 @@ def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
         raise InputError(f"imputer {gains[0]!r} is trained first: give train= too (docs/gain.md)")
     if experiment.train is None:
         return
+    precomputed = [name for name, method in experiment.methods.items() if isinstance(method, PrecomputedMaps)]
+    if "retrain" in evaluators and precomputed:
+        raise InputError(
+            f"{precomputed[0]}: precomputed maps cover the images of data only, but 'retrain' needs maps of the train "
+            "images too: give an attribution or a function, or leave 'retrain' out"
+        )
     if gains:
         check_apart(experiment.train, experiment.data)
     if set(evaluators) & set(TRAINED_EVALUATORS):

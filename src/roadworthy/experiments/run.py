@@ -122,8 +122,8 @@ def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
     content, complaints = plan.text.encode(), []
     if store.plan_path.exists() and store.plan_path.read_bytes() != content:
         complaints = [
-            f"{store.root} was filled by another plan; status, show and export follow this one from now on. "
-            "The other's results stay: run that plan again to see them"
+            f"{store.root} holds results of another plan; status, show and export follow this one from now on. "
+            "The other results are kept: run that plan again to see them"
         ]
     write_atomically(store.plan_path, content)
     return complaints
