@@ -60,7 +60,7 @@ def picture_strip(
     fraction: float,
     key: Key = Key(0),  # noqa: B008  a frozen value
 ) -> Images:
-    """`(c, h', w')` in [0, 1]: a column per image; rows: the image, the image with removed pixels black, each imputation."""
+    """`(c, h', w')` in [0, 1]: a column per image; rows: the image, without the removed pixels, each imputer."""
     removed = random_removal(batch, masks, fraction, key.fold("quality"))
     blackened = torch.where(removed[:, None], 0.0, batch.images)
     rows = [batch.images, blackened, *(imputer(batch, removed, key) for imputer in imputers.values())]
