@@ -141,7 +141,7 @@ class Comparison:
         state = audit_state(self.source, settings)
         if state.missing:
             executor = InProcess(Worker(self.source.experiment), raises=True)
-            with Bar("audit", progress) as bar:
+            with self.source.store.locked(), Bar("audit", progress) as bar:
                 bar.expect(len(state.missing))
                 state = run_audit(self.source, settings, executor, self.group_key, bar)
         return audit_of(self.source, state, self.curves(), self.chance)
