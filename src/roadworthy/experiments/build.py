@@ -213,8 +213,8 @@ def make_worker(plan: Plan, prints: Fingerprints) -> Worker:
     experiment = build(plan)
     if fingerprint_model(experiment.model) != prints.model:
         raise PlanError(
-            "model: this worker built other weights than the run started with: the factory is not deterministic, "
-            "or the file of weights changed"
+            f"model: {plan.model.get('factory', plan.model['name'])} has other weights in this worker than in the process "
+            "that started the run: its factory is not deterministic, or its file of weights changed"
         )
     for name, fingerprint in file_fingerprints(plan).items():
         if fingerprint != prints.files.get(name):
@@ -354,7 +354,7 @@ def _module(path: Path, folder: Path) -> ModuleType:
     content = path.read_bytes()
     name = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode() + content).hexdigest()[:16]}"
     if name not in sys.modules:
-        spec = spec_from_loader(name, SourceFileLoader(name, str(path)), origin=str(path))
+        spec = spec_from_loader(name, SourceFileLoader(name, str(path)))
         if spec is None or spec.loader is None:
             raise PlanError(f"{path} cannot be imported")
         module = sys.modules[name] = module_from_spec(spec)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -132,7 +133,7 @@ def run_items(
             number = running.pop(task.id)
             if outcome.failure:
                 failed += len(task.items)
-                log.error("%s failed: %s", _name(task), outcome.failure.strip().splitlines()[-1])
+                log.error("%s failed: %s", _name(task), _error_line(outcome.failure))
                 for item in task.items:
                     store.write_failure(item, outcome.failure)
                     listener.on_event(Event(item, 0.0, outcome.failure))
@@ -150,6 +151,17 @@ def _name(task: Task) -> str:
     kind, label = task.items[0].kind, task.items[0].label
     details = ", ".join(f"{key} {value}" for key, value in label.items() if value not in ("", None))
     return f"{kind} ({details}{f' and {len(task.items) - 1} more' if len(task.items) > 1 else ''})"
+
+
+def _error_line(traceback: str) -> str:
+    """The error at the end of a traceback, with its notes.
+
+    >>> _error_line("Traceback:\\n  File ...\\nValueError: too small\\nwhile explaining\\n")
+    'ValueError: too small; while explaining'
+    """
+    lines = traceback.strip().splitlines()
+    last = list(takewhile(lambda line: not line.startswith(" "), reversed(lines)))
+    return "; ".join(reversed(last))
 
 
 class TaskGraph:
