@@ -140,6 +140,7 @@ class Comparison:
         settings = AuditSettings(tuple(fractions or self._audit_fractions), classifier, **options)
         state = audit_state(self.source, settings)
         if state.missing:
+            self.source.check_all()
             executor = InProcess(Worker(self.source.experiment), raises=True)
             with self.source.store.locked(), Bar("audit", progress) as bar:
                 bar.expect(len(state.missing))

@@ -82,7 +82,8 @@ class Design:
         """The error is shared by every pair that will ever be compared, copies and imputers included."""
         if self.early_stopping is None:
             return None
-        contenders = len(self.base_methods) + len(self._copy_kinds) * min(LEADERS, len(self.methods))
+        copied = len(self.copied) or min(LEADERS, len(self.methods))
+        contenders = len(self.base_methods) + len(self._copy_kinds) * copied
         blocks = {(setting.evaluator, setting.imputer) for setting in self.settings}
         pairs = contenders * (contenders - 1) // 2 * len(blocks)
         return statistics.StoppingRule(self.early_stopping.confidence, self.early_stopping.margin, pairs)
@@ -92,6 +93,11 @@ class Design:
         """An inverted map's MoRF is the map's LeRF, so a copy needs both orders."""
         both = {"morf", "lerf"} <= {setting.order for setting in self.settings}
         return tuple(kind for kind in self.copy_controls if kind != "inverted" or both)
+
+    @property
+    def copies_leaders(self) -> bool:
+        """Which methods are copied depends on results."""
+        return bool(self._copy_kinds) and not self.copied
 
     def copies(self, methods: Sequence[str]) -> list[Copy]:
         return [Copy(name, kind) for kind, name in product(self._copy_kinds, methods)]
@@ -250,8 +256,8 @@ def survey(design: Design, store: Store) -> Survey:
         if missing := extended(design.base_methods, slow):
             return at(missing)
     elif missing := extended([*design.base_methods, *copies], design.settings):
-        return at(missing, final=bool(copies) or not design.copies(tuple(design.methods)[:1]))
-    if not copies:
+        return at(missing, final=not design.copies_leaders)
+    if design.copies_leaders:
         leaders = leading_methods(read_predictions(points, store), design)
         copies = {copy.name: copy for copy in design.copies(leaders)}
     return at(extended(copies, design.settings), final=True)

@@ -100,6 +100,8 @@ def _ties(design: Design, state: Survey, store: Store, methods: set[str]) -> dic
 def maps_of(design: Design, state: Survey, store: Store, method: str, rows: Sequence[int]) -> NDArray[Any]:
     """The stored maps of some rows."""
     copy = state.copies.get(method)
+    if copy is not None and copy.how == "inverted":
+        return -maps_of(design, state, store, copy.of, rows)
     found: dict[int, NDArray[Any]] = {}
     for block in state.blocks:
         wanted = [row for row in rows if row in set(block.rows)]

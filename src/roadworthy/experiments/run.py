@@ -18,6 +18,7 @@ from roadworthy.experiments.build import (
     Fingerprints,
     build,
     check_training,
+    check_unchanged,
     design_of,
     fingerprints,
     make_worker,
@@ -55,6 +56,8 @@ def run(
     as cores and the plan's threads allow. `executor`: "local", or "ray" for the cluster at `address`.
     """
     opened = plan if isinstance(plan, Plan) else read_plan(plan)
+    if not opened.text:
+        raise InputError("a run directory keeps its plan as TOML: write this plan to a file and give that")
     folder = Path(store) if store is not None else default_store(plan)
     with Bar("run", progress) as bar:
         run_plan(opened, RunDirectory(folder), executor, jobs, address, bar)
@@ -114,7 +117,10 @@ def run_plan(
         if survey(prepared.design, store).missing:
             check_training(plan, prepared.experiment)
             rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0])
-        return execute(prepared.design, store, prepared.executor(executor, jobs, address), prepared.group_key, listener)
+        chosen = prepared.executor(executor, jobs, address)
+        state = execute(prepared.design, store, chosen, prepared.group_key, listener)
+        store.forget_failures(state.goals)
+        return state
 
 
 def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
@@ -166,11 +172,13 @@ class OpenRun:
 
     store: RunDirectory
     plan: Plan
+    prints: Fingerprints
     design: Design
 
     @property
     def source(self) -> Source:
-        return Source(self.design, self.store, lambda: build(self.plan), verify=True)
+        check = partial(check_unchanged, self.plan, self.prints)
+        return Source(self.design, self.store, lambda: build(self.plan), check)
 
     def results(self) -> Results:
         return collect(self.design, survey(self.design, self.store), self.store, self.store.manifest())
@@ -185,7 +193,7 @@ def open_run(folder: str | Path, plan: Plan | None = None) -> OpenRun:
     kept = read_plan(store.plan_path)
     kept = replace(kept, folder=Path(manifest.get("folder", kept.folder)))
     prints = Fingerprints.from_json(manifest["fingerprints"])
-    return OpenRun(store, plan or kept, design_of(kept, prints))
+    return OpenRun(store, plan or kept, prints, design_of(kept, prints))
 
 
 def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:

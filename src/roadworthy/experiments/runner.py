@@ -197,6 +197,7 @@ class TaskGraph:
 def grouping(sources: Mapping[str, Any]) -> GroupKey:
     """What is computed together: maps of one block with a common source, all curves of a method on a block.
 
+    Curves that need a training are a group of their own, so that the others do not wait for it or fail with it.
     `sources`: method to what its maps are computed from.
     """
 
@@ -206,7 +207,8 @@ def grouping(sources: Mapping[str, Any]) -> GroupKey:
             return item.id
         if item.kind == "maps" and "copy_of" not in label:
             return item.kind, block.split, block.index, sources[label["method"]]
-        return item.kind, block.split, block.index, label["method"], label.get("evaluator")
+        trainings = tuple(need.id for need in item.needs if need.block is None)
+        return item.kind, block.split, block.index, label["method"], label.get("evaluator"), trainings
 
     return key
 

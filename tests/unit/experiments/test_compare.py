@@ -1,4 +1,4 @@
-"""The door: what it accepts, what it answers, and what it refuses before long work starts."""
+"""`compare`: what it accepts, what it returns, and which errors come before long work starts."""
 
 import captum.attr
 import numpy as np
@@ -40,12 +40,14 @@ def test_one_relevant_pixel_is_found_with_both_orders():
     assert comparison.ranking()["method"].iloc[0] == "truth"
 
 
-def test_an_inverted_control_is_what_judging_the_inverted_map_gives(world):
-    # Distinct scores: with ties, the inverted map would break them the other way round.
-    scores = world.truth + 1e-3 * rw.Key(0).uniform(range(16), (12, 12))
-    derived = rw.compare(world.model, (world.images, world.labels), {"it": scores}, controls=("inverted",))
-    evaluated = rw.compare(world.model, (world.images, world.labels), {"it inverted": -scores}, controls=())
-    ours, theirs = (one.curves().set_index(["method", "order", "fraction"]) for one in (derived, evaluated))
+def test_an_inverted_control_is_what_evaluating_the_inverted_map_gives(world):
+    # Distinct values: with ties, the inverted map would break them the other way round.
+    maps = world.truth + 1e-3 * rw.Key(0).uniform(range(16), (12, 12))
+    derived = rw.compare(world.model, (world.images, world.labels), {"it": maps}, controls=("inverted",))
+    evaluated = rw.compare(world.model, (world.images, world.labels), {"it inverted": -maps}, controls=())
+    ours, theirs = (
+        comparison.curves().set_index(["method", "order", "fraction"]) for comparison in (derived, evaluated)
+    )
     rows = theirs.index
     assert np.allclose(ours.loc[rows, "accuracy"], theirs["accuracy"])
 
@@ -55,7 +57,6 @@ def test_blurred_copies_of_the_two_leading_methods_are_controls(world):
     comparison = rw.compare(world.model, (world.images, world.labels), methods, controls=("blurred",), fractions=(0.5,))
     leaders = comparison.ranking().query("~control")["method"].iloc[:2]
     assert set(comparison.controls) == {f"{name} blurred" for name in leaders}
-    assert set(comparison.examples.scores) == {*methods, *comparison.controls}
 
 
 def same(first, second):
@@ -106,7 +107,7 @@ def test_models_may_be_callables_or_answer_with_logits(world):
         assert same(rw.compare(model, (world.images, world.labels), {"ig": "ig"}, **FAST), reference)
 
 
-def test_normalization_is_the_models_own_affair(world):
+def test_a_model_normalizes_its_own_input(world):
     def expects_normalized(inputs):
         return world.model(inputs * 0.2 + 0.5)
 
@@ -118,7 +119,7 @@ def test_normalization_is_the_models_own_affair(world):
 
 def test_several_imputers_orders_and_seeds_make_a_table_of_settings(world):
     comparison = rw.compare(
-        world.model, (world.images, world.labels), {"t": world.truth, "r": "random"}, imputer=["linear", "fixed"],
+        world.model, (world.images, world.labels), {"t": world.truth, "r": "random"}, imputers=["linear", "fixed"],
         seeds=(0, 1), **FAST,
     )  # fmt: skip
     assert len(comparison.predictions) == 2 * 2 * 2 * 3 * 2  # methods, orders, imputers, fractions with 0, seeds
@@ -142,7 +143,7 @@ def test_a_notebook_shows_the_ranking_with_names_escaped(world):
     assert "<img" not in html
 
 
-def refused(error, match, world, methods=None, **options):
+def check_error(error, match, world, methods=None, **options):
     with pytest.raises(error, match=match):
         rw.compare(
             options.pop("model", world.model), options.pop("data", (world.images, world.labels)),
@@ -152,13 +153,13 @@ def refused(error, match, world, methods=None, **options):
 
 def test_maps_that_do_not_fit_are_named_with_their_shape(world):
     errors = rw.errors
-    refused(errors.ShapeError, r"mine: 15 maps for 16 images", world, {"mine": world.truth[:15]})
-    refused(errors.ShapeError, r"mine: maps of 13×12 pixels", world, {"mine": torch.zeros(16, 13, 12)})
-    refused(errors.ShapeError, r"mine: maps \(16, 2, 12, 12\)", world, {"mine": torch.zeros(16, 2, 12, 12)})
-    refused(errors.ShapeError, r"mine: maps \(16, 144\)", world, {"mine": torch.zeros(16, 144)})
+    check_error(errors.ShapeError, r"mine: 15 maps for 16 images", world, {"mine": world.truth[:15]})
+    check_error(errors.ShapeError, r"mine: maps of 13×12 pixels", world, {"mine": torch.zeros(16, 13, 12)})
+    check_error(errors.ShapeError, r"mine: maps \(16, 2, 12, 12\)", world, {"mine": torch.zeros(16, 2, 12, 12)})
+    check_error(errors.ShapeError, r"mine: maps \(16, 144\)", world, {"mine": torch.zeros(16, 144)})
     broken = world.truth.clone()
     broken[11, 0, 0] = float("nan")
-    refused(errors.InputError, r"mine: NaN in the maps of images 11", world, {"mine": broken})
+    check_error(errors.InputError, r"mine: NaN in the maps of images 11", world, {"mine": broken})
 
 
 def test_a_bad_method_is_found_before_a_good_ones_long_work(world):
@@ -168,78 +169,82 @@ def test_a_bad_method_is_found_before_a_good_ones_long_work(world):
         calls.append(len(batch))
         return batch.images
 
-    refused(rw.errors.ShapeError, "bad", world, {"good": good, "bad": lambda model, batch, key: torch.zeros(3)})
+    check_error(rw.errors.ShapeError, "bad", world, {"good": good, "bad": lambda model, batch, key: torch.zeros(3)})
     assert sum(calls) <= 6  # only the rehearsal
-    refused(rw.errors.InputError, "bad: a float", world, {"good": good, "bad": 0.5})
+    check_error(rw.errors.InputError, "bad: a float", world, {"good": good, "bad": 0.5})
     assert sum(calls) <= 6
 
 
 def test_fractions_are_shares(world):
-    refused(rw.errors.RangeError, "fraction 10.0", world, fractions=(10, 20))
-    refused(rw.errors.RangeError, "fraction -0.1", world, fractions=(-0.1,))
-    refused(rw.errors.RangeError, "fraction nan", world, fractions=(float("nan"),))
-    refused(rw.errors.RangeError, "empty", world, fractions=())
-    refused(rw.errors.InputError, "only 0", world, fractions=(0,))
-    refused(rw.errors.EverythingRemovedError, "fraction below 1", world, fractions=(0.5, 1))
+    check_error(rw.errors.RangeError, "fraction 10.0", world, fractions=(10, 20))
+    check_error(rw.errors.RangeError, "fraction -0.1", world, fractions=(-0.1,))
+    check_error(rw.errors.RangeError, "fraction nan", world, fractions=(float("nan"),))
+    check_error(rw.errors.RangeError, "empty", world, fractions=())
+    check_error(rw.errors.InputError, "only 0", world, fractions=(0,))
+    check_error(rw.errors.EverythingRemovedError, "fraction below 1", world, fractions=(0.5, 1))
 
 
-def test_everything_may_be_removed_where_the_fill_has_an_answer(world):
+def test_all_pixels_may_be_removed_where_the_imputer_allows_it(world):
     curves = rw.compare(
-        world.model, (world.images, world.labels), {"t": world.truth}, imputer="constant", fractions=(1,), controls=()
+        world.model, (world.images, world.labels), {"t": world.truth}, imputers="constant", fractions=(1,), controls=()
     ).curves()
-    # All images are black then: the model says class 0 to every one, right for a quarter.
+    # All images are black then: the model predicts class 0 for every one, which is right for a quarter.
     assert (curves.loc[curves["fraction"] == 1, "accuracy"] == 0.25).all()
 
 
 def test_labels_beyond_the_models_classes_are_named(world):
     labels = world.labels.clone()
     labels[14] = 7
-    refused(
+    check_error(
         rw.errors.RangeError, "image 14 has label 7, the model knows classes 0 to 3", world, data=(world.images, labels)
     )
 
 
 def test_images_must_be_pixels_in_0_to_1(world):
-    refused(rw.errors.RangeError, "divide by 255", world, data=((world.images * 255).byte(), world.labels))
-    refused(rw.errors.RangeError, "Normalized", world, data=(world.images * 3 - 1, world.labels))
+    check_error(rw.errors.RangeError, "divide by 255", world, data=((world.images * 255).byte(), world.labels))
+    check_error(rw.errors.RangeError, "Normalized", world, data=(world.images * 3 - 1, world.labels))
 
 
-def test_a_model_that_is_no_classifier_is_told_so(world):
+def test_a_model_that_is_not_a_classifier_is_an_error(world):
     errors = rw.errors
-    refused(errors.ModelError, r"\(6, 1\)", world, model=lambda images: world.model(images)[:, :1])
-    refused(errors.ModelError, "NaN", world, model=lambda images: world.model(images) * float("nan"))
-    refused(errors.ModelError, "str", world, model=lambda images: "cat")
-    refused(errors.ModelError, "callable", world, model="resnet")
+    check_error(errors.ModelError, r"\(2, 1\)", world, model=lambda images: world.model(images)[:, :1])
+    check_error(errors.ModelError, "NaN", world, model=lambda images: world.model(images) * float("nan"))
+    check_error(errors.ModelError, "str", world, model=lambda images: "cat")
+    check_error(errors.ModelError, "callable", world, model="resnet")
 
 
 def test_unknown_names_come_with_the_nearest_right_one(world):
-    refused(rw.errors.UnknownNameError, "did you mean 'linear'", world, imputer="linaer")
-    refused(rw.errors.UnknownNameError, "did you mean 'morf'", world, orders=("mofr",))
-    refused(rw.errors.UnknownNameError, "did you mean 'ig'", world, {"mine": "IGG"})
-    refused(rw.errors.InputError, "control 'rnd'", world, controls=("rnd",))
-    refused(rw.errors.InputError, "target", world, target="class")
-    refused(
-        rw.errors.InputError, "channel_reduction='mean'", world, {"mine": torch.zeros(16, 3, 12, 12)}, reduce="mean"
+    check_error(rw.errors.UnknownNameError, "did you mean 'linear'", world, imputers="linaer")
+    check_error(rw.errors.UnknownNameError, "did you mean 'morf'", world, orders=("mofr",))
+    check_error(rw.errors.UnknownNameError, "did you mean 'ig'", world, {"mine": "IGG"})
+    check_error(rw.errors.InputError, "control 'rnd'", world, controls=("rnd",))
+    check_error(rw.errors.InputError, "target", world, target="class")
+    check_error(
+        rw.errors.InputError,
+        "channel_reduction='mean'",
+        world,
+        {"mine": torch.zeros(16, 3, 12, 12)},
+        channel_reduction="mean",
     )
 
 
-def test_removed_and_impute_are_the_smallest_calls(world):
-    gone = rw.removal_mask(world.truth, 0.1)
-    assert gone.flatten(1).sum(dim=1).tolist() == [14] * 16  # floor(14.4 + .5)
-    assert torch.equal(rw.removal_mask(world.truth, 0.9, order="lerf"), ~gone)  # 130 of 144, the complement of 14
-    filled = rw.impute(rw.NoisyLinear(), world.images, gone)
-    assert torch.equal(filled[:, 0][~gone], world.images[:, 0][~gone])
+def test_removal_mask_and_impute_are_the_smallest_calls(world):
+    removed = rw.removal_mask(world.truth, 0.1)
+    assert removed.flatten(1).sum(dim=1).tolist() == [14] * 16  # floor(14.4 + .5)
+    assert torch.equal(rw.removal_mask(world.truth, 0.9, order="lerf"), ~removed)  # 130 of 144, the complement of 14
+    filled = rw.impute(rw.NoisyLinear(), world.images, removed)
+    assert torch.equal(filled[:, 0][~removed], world.images[:, 0][~removed])
     with pytest.raises(rw.errors.RangeError):
         rw.removal_mask(world.truth, 1.5)
 
 
 def test_arguments_of_the_wrong_kind_come_with_the_right_one(world):
-    refused(rw.errors.InputError, "methods is a list", world, ["ig"])
-    refused(rw.errors.InputError, r"orders='morf': give several, as in orders=\('morf',\)", world, orders="morf")
-    refused(rw.errors.InputError, "controls='random'", world, controls="random")
-    refused(rw.errors.InputError, "seeds=3", world, seeds=3)
-    refused(rw.errors.InputError, "device='cuda:77'", world, device="cuda:77")
-    refused(rw.errors.ShapeError, "mine returned a NoneType", world, {"mine": lambda model, batch, key: None})
+    check_error(rw.errors.InputError, "methods is a list", world, ["ig"])
+    check_error(rw.errors.InputError, r"orders='morf': give several, as in orders=\('morf',\)", world, orders="morf")
+    check_error(rw.errors.InputError, "controls='random'", world, controls="random")
+    check_error(rw.errors.InputError, "seeds=3", world, seeds=3)
+    check_error(rw.errors.InputError, "device='cuda:77'", world, device="cuda:77")
+    check_error(rw.errors.ShapeError, "mine returned a NoneType", world, {"mine": lambda model, batch, key: None})
     with pytest.raises(rw.errors.InputError, match="cannot explain noisy inputs"):
         rw.attributions.smoothgrad("ig", samples=2, sigma=0.1)
     with pytest.raises(rw.errors.InputError, match="init="):

@@ -153,6 +153,20 @@ class Plan:
         }
         return {name: path for name, path in files.items() if path.is_file()}
 
+    @property
+    def option_files(self) -> dict[str, Path]:
+        """Files among the options of the user's functions, by the dotted key of the option."""
+        tables = {"methods": self.methods, "imputers": self.imputers}
+        files = {
+            f"{table}.{name}.{option}": self.folder / spec[option]
+            for table, specs in tables.items()
+            for name, spec in specs.items()
+            if "function" in spec
+            for option in LOCATIONS
+            if isinstance(spec.get(option), str)
+        }
+        return {key: path for key, path in files.items() if path.is_file()}
+
     def counts(self) -> dict[str, int]:
         """How much work the plan means.
 

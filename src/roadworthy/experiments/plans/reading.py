@@ -224,6 +224,11 @@ def _check_names(plan: Plan) -> None:
 def _check_settings(plan: Plan) -> None:
     if plan.until and len(plan.methods) + len(plan.blind_controls) < 2:
         raise PlanError(f"evaluation.until: {plan.until!r} compares methods; give at least two methods or controls")
+    if plan.until and all(evaluator != "no-retrain" for *_, evaluator in plan.settings):
+        raise PlanError(
+            f"evaluation.until: {plan.until!r} ranks the methods without retraining; "
+            'add "no-retrain" to evaluation.evaluators'
+        )
     if plan.retrains and plan.map_files:
         raise PlanError(
             f"methods.{next(iter(plan.map_files))}: precomputed maps cover the images of [data] only, "

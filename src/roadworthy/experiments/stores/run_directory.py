@@ -14,7 +14,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,6 +144,12 @@ class RunDirectory:
 
     def failures(self) -> dict[str, dict[str, Any]]:
         return {Path(e.path).stem: json.loads(Path(e.path).read_text()) for e in _entries(self.root / "failed")}
+
+    def forget_failures(self, known: Collection[str]) -> None:
+        """Delete the failures of items that are not `known`: what they were about has changed or was removed."""
+        for id, failure in self.failures().items():
+            if id not in known and failure["kind"] != "audit":
+                self.failure_path(id).unlink(missing_ok=True)
 
     @property
     def plan_path(self) -> Path:
