@@ -5,11 +5,14 @@ theirs, in the order of the blocks.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from roadworthy.core.results import Point
 from roadworthy.experiments.auditing import AuditDesign, AuditSettings, Measure, most_relevant_share
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Item, combined
+from roadworthy.experiments.plans import Plan
 
 RANDOM_MASKS = ("scatter", "blobs")
 """`masks` of the table `detection` that belong to no method"""
@@ -44,3 +47,9 @@ def detection_measure(imputer: str, masks: str) -> Measure:
 def geometry_measure(method: str) -> Measure:
     """The item behind a row of the table `geometry`."""
     return Measure("geometry", method)
+
+
+def with_root(plan: Plan, root: Path) -> Plan:
+    """The plan with its data in `root`."""
+    place = {"root": str(root.resolve())}
+    return replace(plan, data={**plan.data, **place}, train=None if plan.train is None else {**plan.train, **place})

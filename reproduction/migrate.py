@@ -1,16 +1,18 @@
-"""Bring the results that version 0.1 recorded to the present names and ids. No number changes.
+"""Give the results that were recorded in run directories of format 1 their present names and ids. No number changes.
 
-The committed results were computed before items were recorded per block of images, so their ids and columns had other
-names. This script takes the tables, plans and fingerprints from the history of the repository, and
+Format 1 recorded an item per point, format 2 an item per point and block of images; columns had other names. This
+script takes tables, plans and fingerprints from the history of the repository, and
 
-1. recomputes the old id of every row, from the old plan and the old fingerprints, and checks that it is the committed one;
+1. recomputes the old id of every row from the old plan and fingerprints, and checks that it is the committed one;
 2. fingerprints the data block by block, after checking that they are those of the old fingerprints;
-3. writes every table with present names and with the id that the present plan gives to the row. Numbers are copied as text.
+3. writes every table with the present names, and every row with the id that the present plan gives it. Numbers are
+   copied as text.
 
     python -m reproduction.migrate --data data
 
-Without --data, step 2 is skipped and the fingerprints in results/facts.json are used. The weights need not be at hand:
-fingerprints of models are computed as before, so the recorded ones are kept. The next `make reproduce` overwrites all of this.
+Without --data, step 2 is skipped and the fingerprints in results/facts.json are used. The weights are not needed:
+models are fingerprinted as before, so the recorded fingerprints are kept. The next `make reproduce` overwrites the
+results, and this script can be deleted then.
 """
 
 import argparse
@@ -21,18 +23,17 @@ import json
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reproduction.ids import audit_ids, detection_measure, geometry_measure, mask_measure, point_ids
+from reproduction.ids import audit_ids, detection_measure, geometry_measure, mask_measure, point_ids, with_root
 from reproduction.tables import EXPERIMENTS, HERE, PLANS, SHARES
 from roadworthy.core.results import Point
 from roadworthy.core.types import Dataset
 from roadworthy.experiments.auditing import Measure
 from roadworthy.experiments.build import Fingerprints, build_data, design_of
 from roadworthy.experiments.items import default_block_size, fingerprint_blocks, sequential_rows
-from roadworthy.experiments.plans import Plan, read_plan
+from roadworthy.experiments.plans import read_plan
 
 OLD = "e780985"
 """the last commit with the old names"""
@@ -93,7 +94,7 @@ def main() -> None:
 
 def old_file(path: str) -> str:
     command = ["git", "show", f"{OLD}:{path}"]
-    return subprocess.run(command, cwd=HERE, check=True, capture_output=True, text=True, encoding="utf-8").stdout  # noqa: S603
+    return subprocess.run(command, cwd=HERE, check=True, capture_output=True, text=True, encoding="utf-8").stdout
 
 
 def read_table(text: str) -> tuple[list[str], list[Row]]:
@@ -114,7 +115,8 @@ def write_facts(facts: Mapping[str, Any], prints: Mapping[str, Fingerprints]) ->
         experiment: {
             "missing": content["missing"],
             "runs": {
-                name: {**run, "fingerprints": prints[name]._asdict()} for name, run in content["stores"].items()
+                name: {**run, "fingerprints": prints[name]._asdict(), "migrated": True}
+                for name, run in content["stores"].items()
             },
         }
         for experiment, content in facts.items()
@@ -193,12 +195,6 @@ def new_fingerprints(run: str, old: Mapping[str, str], root: Path | None) -> Fin
     )
 
 
-def with_root(plan: Plan, root: Path) -> Plan:
-    """The plan with its data in `root`."""
-    place = {"root": str(root.resolve())}
-    return replace(plan, data={**plan.data, **place}, train=None if plan.train is None else {**plan.train, **place})
-
-
 def checked(data: Dataset, fingerprint: str) -> Dataset:
     """The data, if they are those that were evaluated."""
     digest = hashlib.sha256()
@@ -210,7 +206,7 @@ def checked(data: Dataset, fingerprint: str) -> Dataset:
     return data
 
 
-# ── ids as version 0.1 computed them: frozen ─────────────────────────────────────────────────────────────────────────
+# ── ids as format 1 computed them: frozen ─────────────────────────────────────────────────────────────────────────
 
 OLD_RECIPE = {
     "batch_size": 64, "lr": 1e-3, "optimiser": "adam", "momentum": 0.9, "weight_decay": 0.0, "schedule": "constant",
@@ -286,7 +282,11 @@ def old_items(tables: Json, prints: Mapping[str, str]) -> Iterator[tuple[Point |
                         "attribution": {} if untouched else {**spec, "map_seed": 0, "map_batch": 64},
                         "order": "" if untouched else order,
                         "imputer": {} if untouched else imputer_spec,
-                        **{"judge": judge_spec, "fraction": fraction, "seed": 0, "batch": 64, "threads": 1},
+                        "judge": judge_spec,
+                        "fraction": fraction,
+                        "seed": 0,
+                        "batch": 64,
+                        "threads": 1,
                     }
                     yield Point(new_name, order, imputer, VALUES[judge], fraction, 0), "trial", trial
     seed = {"seed": 0, "threads": 1}
