@@ -17,7 +17,7 @@ from roadworthy.attributions.controls import blurred
 from roadworthy.core.errors import InputError
 from roadworthy.core.random import Key
 from roadworthy.core.results import Point, Predictions
-from roadworthy.core.types import Batch, Dataset, Evaluator, Maps, Order
+from roadworthy.core.types import Batch, Dataset, Evaluator, Imputer, Maps, Order
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.evaluators import FineTuned, Mapped, NoRetrain, Retrain
 from roadworthy.evaluation.experiment import Experiment
@@ -111,7 +111,7 @@ def _predictions(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoi
         for curve, fraction, result in sweep(
             curves,
             {curve.order: _order(experiment, curve.order) for curve in curves},
-            {curve.imputer: worker.imputer(curve.imputer, item, inputs) for curve, item in examples.items()},
+            {curve.imputer: _imputer(worker, item, inputs) for curve, item in examples.items()},
             {curve: _evaluator(experiment, item, inputs) for curve, item in examples.items()},
             *_evaluated_block(worker, first, inputs),
             experiment.batch_size,
@@ -126,7 +126,7 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
     baselines = of_kind(item, "baseline")
     rows = [row for need in baselines for row in block_of(need).rows]
     order, key = _order(experiment, point.order), Key(point.seed)
-    imputer = worker.imputer(point.imputer, item, inputs) if point.fraction else _unchanged
+    imputer = _imputer(worker, item, inputs)
     train, test = readable(worker.train()), picked(experiment.data, sorted(rows))
     evaluator = Retrain(
         worker.recipe(),
@@ -171,6 +171,11 @@ def _curve(item: Item) -> Curve:
 def _order(experiment: Experiment, name: str) -> Order:
     """Point 0 removes nothing, in whatever order."""
     return experiment.orders[name] if name else next(iter(experiment.orders.values()))
+
+
+def _imputer(worker: Worker, item: Item, inputs: Inputs) -> Imputer:
+    """Point 0 has no maps and needs no imputer."""
+    return worker.imputer(item.label["imputer"], item, inputs) if of_kind(item, "maps") else _unchanged
 
 
 def _unchanged(batch: Batch, removed: Tensor, key: Key) -> Tensor:

@@ -85,7 +85,7 @@ class Prepared:
         if name == "ray":
             return Ray(make, address, self.plan.threads)
         jobs = jobs or max(1, (os.cpu_count() or 1) // self.plan.threads)
-        return Local(make, jobs) if jobs > 1 else InProcess(Worker(self.experiment))
+        return Local(make, jobs) if jobs > 1 else InProcess(Worker(self.experiment, verify=True))
 
 
 def prepare(plan: Plan) -> Prepared:
@@ -122,8 +122,8 @@ def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
     content, complaints = plan.text.encode(), []
     if store.plan_path.exists() and store.plan_path.read_bytes() != content:
         complaints = [
-            f"{store.root} was filled by another plan; status, show and export follow this one from now on. "
-            "The other's results stay: run that plan again to see them"
+            f"{store.root} holds results of another plan; status, show and export follow this one from now on. "
+            "The other results are kept: run that plan again to see them"
         ]
     write_atomically(store.plan_path, content)
     return complaints
@@ -170,7 +170,7 @@ class OpenRun:
 
     @property
     def source(self) -> Source:
-        return Source(self.design, self.store, lambda: build(self.plan))
+        return Source(self.design, self.store, lambda: build(self.plan), verify=True)
 
     def results(self) -> Results:
         return collect(self.design, survey(self.design, self.store), self.store, self.store.manifest())

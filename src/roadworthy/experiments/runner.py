@@ -121,7 +121,8 @@ def run_items(
         while True:
             while session.room and (number := graph.next()) is not None:
                 group = graph.groups[number]
-                inputs = {need.id: store.read(need) for item in group for need in item.needs}
+                needs = {need.id: need for item in group for need in item.needs}
+                inputs = {id: store.read(need) for id, need in needs.items()}
                 checkpoint = store.checkpoint_path(group[0]) if len(group) == 1 else None
                 running[group[0].id] = number
                 session.submit(Task(group, inputs, checkpoint))

@@ -218,7 +218,9 @@ def test_unknown_names_come_with_the_nearest_right_one(world):
     refused(rw.errors.UnknownNameError, "did you mean 'ig'", world, {"mine": "IGG"})
     refused(rw.errors.InputError, "control 'rnd'", world, controls=("rnd",))
     refused(rw.errors.InputError, "target", world, target="class")
-    refused(rw.errors.InputError, "channel_reduction='mean'", world, {"mine": torch.zeros(16, 3, 12, 12)}, reduce="mean")
+    refused(
+        rw.errors.InputError, "channel_reduction='mean'", world, {"mine": torch.zeros(16, 3, 12, 12)}, reduce="mean"
+    )
 
 
 def test_removed_and_impute_are_the_smallest_calls(world):
