@@ -251,7 +251,7 @@ def survey(design: Design, store: Store) -> Survey:
             return at(missing)
     elif missing := extended([*design.base_methods, *copies], design.settings):
         return at(missing, final=bool(copies) or not design.copies(tuple(design.methods)[:1]))
-    if not copies:
+    if not copies and design.copies(tuple(design.methods)[:1]):  # reads every prediction
         leaders = leading_methods(read_predictions(points, store), design)
         copies = {copy.name: copy for copy in design.copies(leaders)}
     return at(extended(copies, design.settings), final=True)
