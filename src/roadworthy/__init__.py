@@ -5,48 +5,67 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_WHERE = {
-    "CONTROLS": "experiments.compare",
+_MODULES = {
+    "attributions": "roadworthy.attributions",
+    "datasets": "roadworthy.datasets",
+    "errors": "roadworthy.core.errors",
+    "imputers": "roadworthy.imputers",
+    "models": "roadworthy.models",
+    "statistics": "roadworthy.statistics",
+}
+_NAMES = {
+    "CONTROLS": "experiments.plans.plan",
     "FRACTIONS": "core.masks",
     "PAPER_FRACTIONS": "core.masks",
     "REGISTRY": "experiments.registry",
+    "Attribution": "core.types",
+    "Audit": "experiments.audits",
     "Batch": "core.types",
     "Blur": "imputers",
     "Comparison": "experiments.comparison",
     "Constant": "imputers",
+    "DataLike": "experiments.compare",
+    "Dataset": "core.types",
     "DatasetMean": "imputers",
+    "Evaluator": "core.types",
     "Gain": "imputers",
+    "GainRecipe": "training.gain",
     "ImageMean": "imputers",
+    "Imputer": "core.types",
+    "ImputerLike": "experiments.compare",
     "Key": "core.random",
+    "MethodLike": "experiments.compare",
+    "Model": "core.types",
+    "ModelLike": "experiments.compare",
     "NoisyLinear": "imputers",
     "Normalized": "models.normalized",
+    "Order": "core.types",
+    "Plan": "experiments.plans",
     "Point": "core.results",
     "Predictions": "core.results",
-    "attributions": "",
+    "Recipe": "training.recipe",
     "compare": "experiments.compare",
-    "datasets": "",
-    "errors": "core",
     "impute": "experiments.functions",
-    "imputers": "",
-    "models": "",
+    "load": "experiments.run",
+    "read_plan": "experiments.plans",
     "removal_mask": "experiments.functions",
-    "statistics": "",
+    "road": "experiments.functions",
+    "run": "experiments.run",
 }
-"""Each public name, and the module it comes from: imported when it is first used (PEP 562)."""
+"""Public names and the modules they come from, imported on first use (PEP 562): `import roadworthy` is instant."""
 
-__all__ = list(_WHERE)
+__all__ = sorted([*_MODULES, *_NAMES], key=lambda name: (not name.isupper(), not name[0].isupper(), name))
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'roadworthy' has no attribute {name!r}")
-    where = _WHERE[name]
-    if name in ("attributions", "datasets", "errors", "imputers", "models", "statistics"):
-        found = import_module(f"roadworthy.{where}.{name}" if where else f"roadworthy.{name}")
+    if name in _MODULES:
+        value: Any = import_module(_MODULES[name])
+    elif name in _NAMES:
+        value = getattr(import_module(f"roadworthy.{_NAMES[name]}"), name)
     else:
-        found = getattr(import_module(f"roadworthy.{where}"), name)
-    globals()[name] = found
-    return found
+        raise AttributeError(f"module 'roadworthy' has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,5 @@
 """`roadworthy audit`: does the benchmark itself leak the class?"""
 
-import signal
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from roadworthy.cli.output import Jobs, console, say, warn_all
+from roadworthy.cli.output import Jobs, console, resumable, say, warn_all
 
 if TYPE_CHECKING:
     from roadworthy.experiments.audits import Audit
@@ -60,12 +59,8 @@ def audit(
     plan, directory = plan_of(target, store)
     questions = tuple(question.value for question in only) if only else tuple(QUESTIONS)
     settings = AuditSettings(tuple(fraction), classifier.value, questions) if fraction else None
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    with resumable(f"stopped; finished items are in {folder}: audit again to resume"):
         found, missing = audit_plan(plan, directory, settings, classifier.value, questions, jobs, warn_all)
-    except KeyboardInterrupt:
-        say(f"stopped; finished items are in {folder}: audit again to resume")
-        raise typer.Exit(130) from None
     _show(found, folder)
     if missing:
         say(f"{missing} items are missing: roadworthy status {folder}")

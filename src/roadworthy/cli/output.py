@@ -1,6 +1,9 @@
 """What several commands share: arguments, a console, and how things are printed and written."""
 
 import io
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +38,19 @@ def warn(text: str) -> None:
 def warn_all(lines: list[str]) -> None:
     for line in lines:
         warn(line)
+
+
+@contextmanager
+def resumable(message: str) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the command with this message and exit code 130."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(message)
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def load_run(folder: Path, plan: Path | None = None) -> "Comparison":

@@ -1,13 +1,16 @@
 """Commands that fill run directories: run, status, merge."""
 
-import signal
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roadworthy.cli.output import DryRun, Jobs, PlanPath, StorePath, duration, say, warn_all
+from roadworthy.cli.output import DryRun, Jobs, PlanPath, StorePath, duration, resumable, say, warn_all
+
+if TYPE_CHECKING:
+    from roadworthy.experiments.design import Survey
+    from roadworthy.experiments.stores.run_directory import RunDirectory
 
 
 class ExecutorName(StrEnum):
@@ -42,16 +45,12 @@ def run(
     if dry_run:
         show_dry_run(opened, str(plan), directory)
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with Bar("run") as bar:
-            state = run_plan(opened, directory, executor.value, jobs, address, bar, warn_all)
-    except KeyboardInterrupt:
-        say(f"stopped; finished items are in {directory.root}: run again to resume")
-        raise typer.Exit(130) from None
+    stopped = f"stopped; finished items are in {directory.root}: run again to resume"
+    with resumable(stopped), Bar("run") as bar:
+        state = run_plan(opened, directory, executor.value, jobs, address, bar, warn_all)
     total = len(state.goals)
     say(f"{total - len(state.missing):,} of {total:,} items are in {directory.root}")
-    if failures := directory.failures():
+    if failures := _failures(directory, state):
         say(f"{len(failures)} failed: roadworthy status {directory.root}")
         raise typer.Exit(1)
 
@@ -66,7 +65,8 @@ def status(folder: StorePath) -> None:
     from roadworthy.experiments.run import open_run
 
     opened = open_run(folder)
-    state, failures = survey(opened.design, opened.store), opened.store.failures()
+    state = survey(opened.design, opened.store)
+    failures = _failures(opened.store, state, "audit")
     pending, durations = len(state.missing), opened.store.manifest().get("durations", {})
     say(f"done {len(state.goals) - pending:,}  pending {pending:,}  failed {len(failures):,}")
     if pending and durations:
@@ -76,8 +76,13 @@ def status(folder: StorePath) -> None:
     for row in rows:
         cost = f"{row.seconds:.2f} s per curve ({row.relative:.0%} of the cost of {base})"
         say(f"{row.evaluator} · {row.imputer}: {cost}")
-    for failure in failures.values():
+    for failure in failures:
         say(f"failed: {failure['label']}\n{failure['traceback']}")
+
+
+def _failures(store: "RunDirectory", state: "Survey", *kinds: str) -> list[dict[str, Any]]:
+    """Of the plan as it is now, and of further `kinds` of items; not of earlier versions of plan, code or data."""
+    return [failure for id, failure in store.failures().items() if id in state.goals or failure["kind"] in kinds]
 
 
 def merge(

@@ -226,8 +226,8 @@ def check_unchanged(plan: Plan, prints: Fingerprints, experiment: Experiment) ->
     """Weights and files are those of the fingerprints; images are checked block by block."""
     if fingerprint_model(experiment.model) != prints.model:
         raise PlanError(
-            "model: its weights are not those that the run started with: the factory is not deterministic, "
-            "or the file of weights changed"
+            f"model: {plan.model.get('factory', plan.model['name'])} has other weights than "
+            "when the run started: its factory is not deterministic, or its file of weights changed"
         )
     for name, fingerprint in file_fingerprints(plan).items():
         if fingerprint != prints.files.get(name):
@@ -366,7 +366,7 @@ def _module(path: Path, folder: Path) -> ModuleType:
     content = path.read_bytes()
     name = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode() + content).hexdigest()[:16]}"
     if name not in sys.modules:
-        spec = spec_from_loader(name, SourceFileLoader(name, str(path)), origin=str(path))
+        spec = spec_from_loader(name, SourceFileLoader(name, str(path)))
         if spec is None or spec.loader is None:
             raise PlanError(f"{path} cannot be imported")
         module = sys.modules[name] = module_from_spec(spec)

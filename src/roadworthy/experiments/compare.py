@@ -21,7 +21,7 @@ from roadworthy.evaluation.sweep import source_of
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, EarlyStopping, Until
 from roadworthy.experiments.executors.in_process import InProcess
-from roadworthy.experiments.items import Block, Spec, growing_rows, sequential_rows
+from roadworthy.experiments.items import Block, Spec, block_step, growing_rows, sequential_rows
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
 from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.registry import REGISTRY, lookup
@@ -41,7 +41,14 @@ from roadworthy.training.trainer import Augment, readable
 
 ModelLike = Normalized | nn.Module | Callable[[torch.Tensor], torch.Tensor]
 """A torch Module or any callable from images to logits."""
-DataLike = Any
+DataLike = (
+    Dataset
+    | tuple[Any, Any]
+    | torch.Tensor
+    | np.ndarray
+    | torch.utils.data.Dataset[Any]
+    | torch.utils.data.DataLoader[Any]
+)
 """(images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`."""
 MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedMaps
 """An attribution, a function, precomputed maps (an array or a file), a registry name or "module:function"."""
@@ -157,8 +164,7 @@ def _design(
     early_stopping: EarlyStopping | None,
 ) -> Design:
     """Items that live in memory need no fingerprints, only names that differ."""
-    step = int(np.lcm(experiment.batch_size, experiment.map_batch_size))
-    size = -(-max(experiment.batch_size, experiment.map_batch_size) // step) * step
+    size = block_step(experiment.batch_size, experiment.map_batch_size)
     images, train_images = len(experiment.data), len(experiment.train) if experiment.train is not None else 0
     rows = (
         growing_rows(images, experiment.map_batch_size, seeds[0]) if early_stopping else sequential_rows(images, size)
@@ -323,6 +329,12 @@ def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
         raise InputError(f"imputer {gains[0]!r} is trained first: give train= too (docs/gain.md)")
     if experiment.train is None:
         return
+    precomputed = [name for name, method in experiment.methods.items() if isinstance(method, PrecomputedMaps)]
+    if "retrain" in evaluators and precomputed:
+        raise InputError(
+            f"{precomputed[0]}: precomputed maps cover the images of data only, but 'retrain' needs maps of the train "
+            "images too: give an attribution or a function, or leave 'retrain' out"
+        )
     if gains:
         check_apart(experiment.train, experiment.data)
     if set(evaluators) & set(TRAINED_EVALUATORS):

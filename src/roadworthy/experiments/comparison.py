@@ -19,6 +19,7 @@ from roadworthy.experiments.auditing import AuditSettings, default_fractions
 from roadworthy.experiments.audits import Audit, audit_of, audit_state, run_audit
 from roadworthy.experiments.examples import class_name, examples
 from roadworthy.experiments.executors.in_process import InProcess
+from roadworthy.experiments.plot import Plot
 from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.results import Results, save
 from roadworthy.experiments.runner import GroupKey, origin
@@ -52,6 +53,11 @@ class Comparison:
     @property
     def controls(self) -> tuple[str, ...]:
         return self.results.controls
+
+    @property
+    def plot(self) -> Plot:
+        """`plot.ranking()`, `.curves()`, `.agreement()`, `.ranks()`, `.examples()`: matplotlib figures."""
+        return Plot(self)
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

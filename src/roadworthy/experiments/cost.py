@@ -70,10 +70,12 @@ def missing_counts(plan: Plan, store: RunDirectory) -> dict[str, int]:
         return counts
     state = survey(prepare(plan).design, store)
     missing = {item.id for item in state.missing}
-    points = [point for point, items in state.points.items() if any(item.id in missing for item in items)]
+    inverted = {name for name, copy in state.copies.items() if copy.how == "inverted"}  # cost nothing: not in `counts`
+    known = {point: items for point, items in state.points.items() if point.method not in inverted}
+    points = [point for point, items in known.items() if any(item.id in missing for item in items)]
     maps = {(item.label["method"], item.label["split"]) for item in state.missing if item.kind == "maps"}
     trained = [item for item in state.missing if item.block is None and item.kind != "audit"]
-    unknown = 0 if state.final else counts["points"] - len(state.points)
+    unknown = 0 if state.final else counts["points"] - len(known)
     return {"maps": len(maps), "points": len(points) + max(0, unknown), "trainings": len(trained)}
 
 

@@ -1,4 +1,4 @@
-"""The smallest useful calls: fill holes, and see which pixels a map removes."""
+"""The smallest useful calls: impute removed pixels, see which pixels a map removes, score one set of maps."""
 
 from typing import Any
 
@@ -6,41 +6,64 @@ import torch
 
 from roadworthy.attributions.maps import as_maps
 from roadworthy.core.errors import ShapeError
-from roadworthy.core.masks import checked_fractions, removed_at
+from roadworthy.core.masks import FRACTIONS, checked_fractions, removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.types import Images, Imputer, Removed
 from roadworthy.datasets import Arrays
+from roadworthy.experiments.compare import DataLike, ImputerLike, ModelLike, as_imputers, compare
 from roadworthy.experiments.registry import lookup
 
 
-def impute(imputer: Imputer, images: Any, removed: Any, *, seed: int = 0, ids: Any = None) -> Images:
-    """Fill the `removed` pixels (True = gone) of `images` `(n, c, h, w)` in [0, 1].
+def impute(imputer: Imputer | str, images: Any, removed: Any, *, seed: int = 0, ids: Any = None) -> Images:
+    """Impute the `removed` pixels (True = removed) of `images` `(n, c, h, w)` in [0, 1].
 
-    >>> images, hole = torch.tensor([[[[0.2, 0.5, 0.4]]]]), torch.tensor([[[False, True, False]]])
+    >>> images, removed = torch.tensor([[[[0.2, 0.5, 0.4]]]]), torch.tensor([[[False, True, False]]])
     >>> from roadworthy import NoisyLinear
-    >>> impute(NoisyLinear(noise=0), images, hole)[0, 0, 0]
+    >>> impute(NoisyLinear(noise=0), images, removed)[0, 0, 0]
     tensor([0.2000, 0.3000, 0.4000])
     """
     data = Arrays(images, ids=ids)
     (batch,) = data.batches(len(data))
-    gone = torch.as_tensor(removed)
+    mask = torch.as_tensor(removed)
     expected = (len(batch), *batch.images.shape[-2:])
-    if gone.dtype != torch.bool or tuple(gone.shape) != expected:
-        raise ShapeError(f"removed is {gone.dtype} {tuple(gone.shape)}: give a bool mask {expected}, True = gone")
-    return imputer(batch, gone, Key(seed))
+    if mask.dtype != torch.bool or tuple(mask.shape) != expected:
+        raise ShapeError(f"removed is {mask.dtype} {tuple(mask.shape)}: give a bool mask {expected}, True = removed")
+    (built,) = as_imputers({"imputer": imputer}, data).values()
+    return built(batch, mask, Key(seed))  # type: ignore[operator]
 
 
 def removal_mask(maps: Any, fraction: float, order: str = "morf", *, seed: int = 0, ids: Any = None) -> Removed:
-    """The pixels that are gone at `fraction`: bool `(n, h, w)`, exactly floor(fraction·h·w + ½) per image.
+    """The pixels removed at `fraction`: bool `(n, h, w)`, exactly floor(fraction·h·w + ½) per image.
 
     >>> removal_mask(torch.tensor([[[0.1, 0.9], [0.5, 0.3]]]), 0.5)
     tensor([[[False,  True],
              [ True, False]]])
     """
     checked_fractions([fraction])
-    maps = torch.as_tensor(maps)
-    if maps.ndim != 3:
-        raise ShapeError(f"maps {tuple(maps.shape)}: give one score per pixel, (n, h, w)")
-    samples = torch.arange(len(maps)) if ids is None else torch.as_tensor(ids)
-    ranks = lookup("orders", order).make()(as_maps("maps", maps, samples, maps[:, None]), samples, Key(seed))
-    return removed_at(ranks, fraction)
+    relevance = torch.as_tensor(maps)
+    if relevance.ndim != 3:
+        raise ShapeError(f"maps {tuple(relevance.shape)}: give one value per pixel, (n, h, w)")
+    samples = torch.arange(len(relevance)) if ids is None else torch.as_tensor(ids)
+    checked = as_maps("maps", relevance, samples, relevance[:, None])
+    return removed_at(lookup("orders", order).make()(checked, samples, Key(seed)), fraction)
+
+
+def road(
+    model: ModelLike,
+    images: DataLike,
+    labels: Any,
+    maps: Any,
+    *,
+    imputer: ImputerLike = "linear",
+    fractions: Any = FRACTIONS,
+    seed: int = 0,
+) -> float:
+    """The ROAD score of one set of maps: LeRF area − MoRF area of the accuracy, in [−1, 1]; higher is better.
+
+    A single number has no interval: to compare methods, use `compare`.
+    """
+    comparison = compare(
+        model, (images, labels), {"maps": maps}, imputers=imputer, fractions=fractions, seeds=(seed,), controls=(),
+        progress=False,
+    )  # fmt: skip
+    return float(comparison.ranking()["srg"].iloc[0])

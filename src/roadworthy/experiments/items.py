@@ -84,12 +84,25 @@ def growing_rows(images: int, first: int, seed: int) -> list[tuple[int, ...]]:
     return blocks
 
 
-def default_block_size(image: torch.Size, batch_size: int, map_batch_size: int, images: int = 1024) -> int:
-    """Enough images for one file, few enough for memory: maps of some 32 MB, in complete batches of both sizes."""
-    pixels = int(image[-2] * image[-1])
-    count = min(images, max(1, (32 << 20) // (4 * pixels)))
-    step = int(np.lcm(batch_size, map_batch_size))
-    return max(1, count // step) * step
+def default_block_size(image: torch.Size, batch_size: int, map_batch_size: int) -> int:
+    """Of a run directory: enough images for one file, few enough for memory (maps of some 32 MB).
+
+    >>> default_block_size(torch.Size((3, 32, 32)), 64, 64), default_block_size(torch.Size((3, 224, 224)), 64, 64)
+    (1024, 128)
+    """
+    most = min(1024, (32 << 20) // (4 * int(image[-2] * image[-1])))
+    step = block_step(batch_size, map_batch_size)
+    return max(1, most // step) * step
+
+
+def block_step(batch_size: int, map_batch_size: int) -> int:
+    """The smallest block of complete batches of both sizes; where that is large, of complete map batches only.
+
+    >>> block_step(64, 64), block_step(32, 64), block_step(125, 64)
+    (64, 64, 128)
+    """
+    both = int(np.lcm(batch_size, map_batch_size))
+    return both if both <= 4 * max(batch_size, map_batch_size) else -(-batch_size // map_batch_size) * map_batch_size
 
 
 # ── fingerprints ─────────────────────────────────────────────────────────────────────────────────────────────────────

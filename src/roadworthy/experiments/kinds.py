@@ -174,8 +174,8 @@ def _order(experiment: Experiment, name: str) -> Order:
 
 
 def _imputer(worker: Worker, item: Item, inputs: Inputs) -> Imputer:
-    """Point 0 needs none."""
-    return worker.imputer(item.label["imputer"], item, inputs) if item.label["fraction"] else _unchanged
+    """Point 0 has no maps and needs no imputer."""
+    return worker.imputer(item.label["imputer"], item, inputs) if of_kind(item, "maps") else _unchanged
 
 
 def _unchanged(batch: Batch, removed: Tensor, key: Key) -> Tensor:

@@ -88,7 +88,7 @@ class Prepared:
         if name == "ray":
             return Ray(make, address, self.plan.threads)
         jobs = jobs or max(1, (os.cpu_count() or 1) // self.plan.threads)
-        return Local(make, jobs) if jobs > 1 else InProcess(Worker(self.experiment))
+        return Local(make, jobs) if jobs > 1 else InProcess(Worker(self.experiment, verify=True))
 
 
 def prepare(plan: Plan) -> Prepared:
@@ -128,8 +128,8 @@ def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
     content, complaints = plan.text.encode(), []
     if store.plan_path.exists() and store.plan_path.read_bytes() != content:
         complaints = [
-            f"{store.root} was filled by another plan; status, show and export follow this one from now on. "
-            "The other's results stay: run that plan again to see them"
+            f"{store.root} holds results of another plan; status, show and export follow this one from now on. "
+            "The other results are kept: run that plan again to see them"
         ]
     write_atomically(store.plan_path, content)
     return complaints

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -44,8 +45,6 @@ class Outcome(NamedTuple):
     arrays: Sequence[Arrays]
     seconds: float
     failure: str = ""
-    reason: str = ""
-    """the failure in a line"""
 
 
 class Executor(Protocol):
@@ -126,7 +125,8 @@ def run_items(
     while True:
         while session.room and (number := graph.next()) is not None:
             group = graph.groups[number]
-            inputs = {need.id: store.read(need) for item in group for need in item.needs}
+            needs = {need.id: need for item in group for need in item.needs}
+            inputs = {id: store.read(need) for id, need in needs.items()}
             checkpoint = store.checkpoint_path(group[0]) if len(group) == 1 else None
             running[group[0].id] = number
             session.submit(Task(group, inputs, checkpoint))
@@ -136,7 +136,7 @@ def run_items(
         number = running.pop(task.id)
         if outcome.failure:
             failed += len(task.items)
-            log.error("%s failed: %s", _name(task), outcome.reason or outcome.failure)
+            log.error("%s failed: %s", _name(task), _error_line(outcome.failure))
             for item in task.items:
                 store.write_failure(item, outcome.failure)
                 listener.on_event(Event(item, 0.0, outcome.failure))
@@ -154,6 +154,17 @@ def _name(task: Task) -> str:
     kind, label = task.items[0].kind, task.items[0].label
     details = ", ".join(f"{key} {value}" for key, value in label.items() if value not in ("", None))
     return f"{kind} ({details}{f' and {len(task.items) - 1} more' if len(task.items) > 1 else ''})"
+
+
+def _error_line(traceback: str) -> str:
+    """The error at the end of a traceback, with its notes.
+
+    >>> _error_line("Traceback:\\n  File ...\\nValueError: too small\\nwhile explaining\\n")
+    'ValueError: too small; while explaining'
+    """
+    lines = traceback.strip().splitlines()
+    last = list(takewhile(lambda line: not line.startswith(" "), reversed(lines)))
+    return "; ".join(reversed(last))
 
 
 class TaskGraph:

@@ -34,7 +34,8 @@ class Variance(NamedTuple):
     def half_width(self, tail: float | Array) -> Array:
         """Half the width of the interval that leaves out probability `tail` on each side."""
         by_images, by_seeds = (stats.t.isf(tail, dof) for dof in self.dof)
-        return np.asarray(np.sqrt(by_images**2 * self.images + by_seeds**2 * self.seeds))
+        # hypot: at a tiny tail with few seeds the square alone would overflow.
+        return np.asarray(np.hypot(by_images * np.sqrt(self.images), by_seeds * np.sqrt(self.seeds)))
 
     def p(self, difference: Array) -> Array:
         """Two-sided p-value against 0: twice the tail at which the interval starts to exclude 0; NaN if not defined."""

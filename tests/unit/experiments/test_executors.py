@@ -115,7 +115,6 @@ def test_in_this_process_an_error_is_recorded_or_raised():
         done, outcome = session.completed()
         assert (name(done), session.room) == ("a", 1)
         assert "Traceback" in outcome.failure
-        assert outcome.reason.startswith("AttributeError: ")
     with InProcess(Broken(), raises=True).started() as session:
         session.submit(task("a"))
         with pytest.raises(AttributeError):

@@ -5,7 +5,7 @@ import pytest
 
 from predictions import BAD, GOOD, curve_study, endurance_study, study
 from roadworthy import statistics
-from roadworthy.core.results import Predictions
+from roadworthy.core.results import Copy, Predictions
 
 
 def warned(points, controls=(), **facts):
@@ -36,7 +36,8 @@ def test_a_method_that_is_not_clearly_better_than_a_control_is_named(ahead, bett
 
 def test_blurred_and_inverted_copies_that_beat_their_method_are_named():
     points = endurance_study(a=(0.4, 0.6), a_blurred=(0.3, 0.7), b=(0.6, 0.4), b_inverted=(0.4, 0.6))
-    rows = warned(points, controls=("a blurred", "b inverted"))
+    copies = {"a blurred": Copy("a", "blurred"), "b inverted": Copy("b", "inverted")}
+    rows = warned(points, controls=tuple(copies), copies=copies)
     assert "blurred copy of a" in rows.loc["blurred copy wins", "text"]
     assert "check the sign" in rows.loc["beaten by its inverse", "text"]
     # That the blurred copy of a also beats b is not reported.

@@ -55,5 +55,5 @@ def attempt(worker: Worker, task: Task) -> Outcome:
     """A failing item is no reason to stop the others: its traceback is the outcome."""
     try:
         return perform(worker, task)
-    except Exception as error:
-        return Outcome([], 0.0, traceback.format_exc(), f"{type(error).__name__}: {error}")
+    except Exception:
+        return Outcome([], 0.0, traceback.format_exc())

@@ -4,14 +4,13 @@ import multiprocessing
 import os
 import signal
 import threading
-import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
 from typing import final
 
 from roadworthy.experiments.executors.in_process import attempt
@@ -19,7 +18,7 @@ from roadworthy.experiments.runner import Outcome, Task
 from roadworthy.experiments.worker import Worker
 
 TRIES = 3
-"""How often a task is given to a worker before the worker's death counts as the task's failure."""
+"""How many workers may die at a task before it counts as failed."""
 
 MakeWorker = Callable[[], Worker]
 
@@ -46,89 +45,95 @@ class _Session:
         self._executor = executor
         self._tries: Counter[str] = Counter()
         self._running: dict[Future[Outcome], Task] = {}
-        self._suspects: deque[Task] = deque()
-        """tasks to try again alone, because one of them may have ended its worker"""
+        self._suspects: list[Task] = []
+        """Tasks during which a worker died. They are tried one by one, so that none is blamed for another."""
         self._ended: list[tuple[Task, Outcome]] = []
         self._open()
 
     def _open(self) -> None:
         spawn = multiprocessing.get_context("spawn")
-        self._stop = spawn.Event()
+        # Workers end when this pipe is closed. Setting an Event would hang if a worker was killed while waiting for it.
+        self._watched, self._open_end = spawn.Pipe(duplex=False)
         self._pool = ProcessPoolExecutor(
             self._executor.jobs,
             mp_context=spawn,
             initializer=_serve,
-            initargs=(os.getpid(), self._stop, self._executor.make_worker),
+            initargs=(os.getpid(), self._watched, self._executor.make_worker),
         )
 
     @property
     def room(self) -> int:
         """One more than there are workers: each task may carry maps."""
-        return 0 if self._suspects else self._executor.jobs + 1 - len(self._running) - len(self._ended)
+        if self._suspects:
+            return 0
+        return self._executor.jobs + 1 - len(self._running) - len(self._ended)
 
     def submit(self, task: Task) -> None:
         try:
             self._running[self._pool.submit(_attempt, task)] = task
         except BrokenProcessPool:
-            self._restart()
-            self._suspects.append(task)
+            self._restart([task])
 
     def completed(self) -> tuple[Task, Outcome]:
         while not self._ended:
             if self._suspects and not self._running:
-                self.submit(self._suspects.popleft())
-                continue
+                self.submit(self._suspects[0])
             for future in wait(self._running, return_when=FIRST_COMPLETED).done:
                 try:
                     outcome = future.result()
                 except BrokenProcessPool:
-                    self._restart()
+                    self._restart([])
                     break
-                return self._running.pop(future), outcome
+                task = self._running.pop(future)
+                self._suspects = [suspect for suspect in self._suspects if suspect is not task]
+                return task, outcome
         return self._ended.pop()
 
-    def _restart(self) -> None:
-        """A worker died. What was running is tried again, each alone; only a task that was alone is given up."""
-        self.close()
+    def _restart(self, tasks: list[Task]) -> None:
+        """A worker died: the tasks that were running are suspects, and lost after too many tries."""
         running, self._running = self._running, {}
-        for future, task in running.items():
-            if not future.cancelled() and not future.exception():
-                self._ended.append((task, future.result()))
-                continue
-            self._tries[task.id] += 1
-            if len(running) == 1 and self._tries[task.id] >= TRIES:
-                failure = f"a worker died {TRIES} times at this item (out of memory?)"
-                self._ended.append((task, Outcome([], 0.0, failure)))
-            else:
-                self._suspects.append(task)
+        self.close()
+        done = [future for future in running if not future.cancelled() and future.exception() is None]
+        self._ended += [(running[future], future.result()) for future in done]
+        unfinished = [*(task for future, task in running.items() if future not in done), *tasks]
         self._open()
+        self._tries.update(task.id for task in unfinished)
+        suspects = {task.id: task for task in (*unfinished, *self._suspects)}
+        self._suspects = [task for task in suspects.values() if self._tries[task.id] < TRIES]
+        failure = f"a worker died {TRIES} times at this item (out of memory?)"
+        self._ended += [(task, Outcome([], 0.0, failure)) for task in suspects.values() if task not in self._suspects]
 
     def close(self) -> None:
         """At once: what is being computed is not recorded, so nothing is lost by ending it."""
-        self._stop.set()
+        self._open_end.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._watched.close()
 
 
-_worker: Worker | Outcome = Outcome([], 0.0, "the worker was not built")
+_worker: Worker | Exception | None = None
 """Of a worker process: built once, when the process starts; or why it could not be."""
 
 
-def _serve(driver: int, stop: Event, make_worker: MakeWorker) -> None:
+def _serve(driver: int, watched: Connection, make_worker: MakeWorker) -> None:
     """A worker leaves Ctrl-C to its driver and ends with it."""
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(driver, stop), daemon=True).start()
+    threading.Thread(target=_end_with, args=(driver, watched), daemon=True).start()
     try:
         _worker = make_worker()
     except Exception as error:
-        _worker = Outcome([], 0.0, traceback.format_exc(), f"{type(error).__name__}: {error}")
+        _worker = error
 
 
 def _attempt(task: Task) -> Outcome:
-    return _worker if isinstance(_worker, Outcome) else attempt(_worker, task)
+    """Why a worker could not be built is raised, and ends the run: no item can be computed."""
+    if not isinstance(_worker, Worker):
+        raise _worker or RuntimeError("the worker was not built")
+    return attempt(_worker, task)
 
 
-def _end_with(driver: int, stop: Event) -> None:
-    while os.getppid() == driver and not stop.wait(0.2):
+def _end_with(driver: int, watched: Connection) -> None:
+    """End when the driver closes its end of the pipe, or has died."""
+    while os.getppid() == driver and not watched.poll(0.2):
         pass
     os._exit(1)

@@ -44,10 +44,18 @@ def _imported() -> Any:
 
 
 class _Actor:
+    """Why its worker could not be built is raised by `attempt`: Ray would only say that the actor died."""
+
     def __init__(self, make_worker: Callable[[], Worker]):
-        self._worker = make_worker()
+        self._worker: Worker | Exception
+        try:
+            self._worker = make_worker()
+        except Exception as error:
+            self._worker = error
 
     def attempt(self, task: Task) -> Outcome:
+        if isinstance(self._worker, Exception):
+            raise self._worker
         return attempt(self._worker, task)
 
 
@@ -75,5 +83,7 @@ class _Session:
         self._idle.append(actor)
         try:
             return task, self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from error
         except self._ray.exceptions.RayError as error:
             return task, Outcome([], 0.0, f"the worker was lost {TRIES} times: {error}")

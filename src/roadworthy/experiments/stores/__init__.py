@@ -26,4 +26,4 @@ class Store(Protocol):
     def write_manifest(self, content: Mapping[str, Any]) -> None: ...
 
     def locked(self) -> AbstractContextManager[None]:
-        """Nothing else writes meanwhile."""
+        """For writing: one run at a time."""

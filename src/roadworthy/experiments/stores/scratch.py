@@ -43,11 +43,11 @@ class ScratchStore:
     def checkpoint_path(self, item: Item) -> Path | None:
         return None
 
+    def locked(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def manifest(self) -> dict[str, Any]:
         return self._manifest
 
     def write_manifest(self, content: Mapping[str, Any]) -> None:
         self._manifest = dict(content)
-
-    def locked(self) -> AbstractContextManager[None]:
-        return nullcontext()
