@@ -402,5 +402,5 @@ def test_an_architecture_that_cannot_be_reset_needs_a_network(world):
         def forward(self, images):
             return world.model(images) * self.scale
 
-    check_error(rw.errors.ModelError, "scale has no reset_parameters.*network=", world, model=Scaled(),
+    check_error(rw.errors.ModelError, "scale has no reset_parameters.*network=", world, {"ig": "ig"}, model=Scaled(),
                 evaluators="retrain", recipe=SHORT, train=(world.images + 0.01, world.labels))  # fmt: skip
