@@ -1,4 +1,4 @@
-"""Call the command line: in a process of its own, or in this one, which saves the seconds that torch takes to import."""
+"""Call the command line: in a process of its own, or in this one, which saves the seconds that imports take."""
 
 import contextlib
 import subprocess

@@ -4,7 +4,17 @@ from textwrap import dedent
 
 from PIL import Image
 
-QUADRANTS = ("north-west", "north-east", "south-west", "south-east")
+QUADRANTS = ("1 north-west", "2 north-east", "3 south-west", "4 south-east")
+"""Names of the classes of `worlds.quadrants`; image folders number them in alphabetical order."""
+
+QUADRANTS_MODEL = """
+from torch import nn
+
+class Quadrants(nn.Module):
+    def forward(self, images):
+        return 40 * nn.functional.adaptive_avg_pool2d(images.mean(dim=1, keepdim=True), 2).flatten(1)
+"""
+"""`worlds.Quadrants` in a file of its own, for processes that do not have the tests on their path."""
 
 
 def save_images(folder, world, classes, rows=None):

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from roadworthy import __version__
 from roadworthy.cli import audit, data, demo, gain, imputers, results, run, train
-from roadworthy.cli.output import console
+from roadworthy.cli.output import console, say
 from roadworthy.core.errors import RoadworthyError
 
 
@@ -44,7 +44,7 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Which explanation can you trust? Remove pixels as each method claims, impute them, measure (ROAD).
+    """Which explanation can you trust? Rank attribution methods with ROAD: remove pixels, impute them, predict again.
 
     Example: `roadworthy demo`
     """
@@ -65,7 +65,7 @@ app.command("train")(train.train)
 
 @app.command("list")
 def list_registry() -> None:
-    """List the methods, orders, imputers, data sets and models that have a name.
+    """List the names that plans and Python accept: methods, orders, imputers, data sets, models.
 
     Example: `roadworthy list`
     """
@@ -74,7 +74,7 @@ def list_registry() -> None:
     for family, entries in REGISTRY.items():
         console.print(f"\n[bold]{family}[/]")
         for name, entry in entries.items():
-            console.print(f"  {name:18} {entry.summary}", markup=False, highlight=False)
+            say(f"  {name:18} {entry.summary}")
 
 
 app.add_typer(data.app, name="data")

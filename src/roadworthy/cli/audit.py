@@ -26,29 +26,30 @@ class Question(StrEnum):
 
 
 def audit(
-    target: Annotated[Path, typer.Argument(help="A run directory, or a plan with --store.", show_default=False)],
-    store: Annotated[
-        Path | None, typer.Option(help="Run directory, where a plan is given.", show_default=False)
-    ] = None,
+    target: Annotated[Path, typer.Argument(help="Run directory, or a plan together with --store.", show_default=False)],
+    store: Annotated[Path | None, typer.Option(help="Run directory of the plan.", show_default=False)] = None,
     fraction: Annotated[
         list[float] | None,
         typer.Option(
-            help="Fractions to look at. Default: 0.1, 0.5 and 0.9, or three of the plan's.", show_default=False
+            help="Fraction of removed pixels. May be repeated. Default: 0.1, 0.5 and 0.9, or three of the plan's.",
+            show_default=False,
         ),
     ] = None,
     classifier: Annotated[
-        Classifier, typer.Option(help="The classifier of masks; resnet18 is the paper's.")
+        Classifier, typer.Option(help="Classifier that is trained on masks; the paper uses resnet18.")
     ] = Classifier.small,
     only: Annotated[
         list[Question] | None,
-        typer.Option(help="Ask only this: what masks reveal, detection of imputed pixels, γ. May be repeated."),
+        typer.Option(
+            help="Run this part only: class information in masks, detection of imputed pixels, geometry. May be repeated."
+        ),
     ] = None,
     jobs: Jobs = 0,
 ) -> None:
-    """Measure whether masks reveal the class, and whether imputed images reveal the masks.
+    """Audit a benchmark for leakage: do the masks reveal the class, and do imputed images reveal the masks?
 
-    Computes what is missing, maps included. Conclusions are printed; all tables are written to audit/ in the run
-    directory as CSV, replacing those of an earlier audit.
+    Computes what is missing, including maps. Prints the conclusions and writes all tables as CSV to audit/ in the run
+    directory, where they replace those of an earlier audit.
 
     Example: `roadworthy audit plans/cifar10-cpu.toml --store runs/cifar10-cpu`
     """

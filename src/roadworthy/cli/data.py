@@ -10,7 +10,7 @@ import typer
 from roadworthy.cli.output import say
 from roadworthy.core.progress import Advance, progress_bar
 
-app = typer.Typer(no_args_is_help=True, help="Data sets on disk.")
+app = typer.Typer(no_args_is_help=True)
 
 
 class Archive(StrEnum):
@@ -20,15 +20,18 @@ class Archive(StrEnum):
 
 @app.callback()
 def _group() -> None:
-    """Data sets on disk."""
+    """Download data sets.
+
+    Example: `roadworthy data download cifar10`
+    """
 
 
 @app.command("download")
 def download(
-    name: Annotated[Archive, typer.Argument(help="The data set.")],
-    root: Annotated[Path, typer.Option(help="The folder to put it in.")] = Path("data"),
+    name: Annotated[Archive, typer.Argument(help="Data set.")],
+    root: Annotated[Path, typer.Option(help="Folder to put it in.")] = Path("data"),
 ) -> None:
-    """Download a data set's official archive, check it and unpack it. Run it again to resume.
+    """Download, verify and unpack the official archive of a data set. Run it again to resume.
 
     Example: `roadworthy data download cifar10 --root data`
     """

@@ -17,12 +17,12 @@ class DemoData(StrEnum):
 
 
 def demo(
-    data: Annotated[DemoData, typer.Option(help="digits come with the demo extra; cifar10 is read from --root.")] = (
-        DemoData.digits
-    ),
-    root: Annotated[Path, typer.Option(help="The folder with cifar-10-batches-bin/ and weights/.")] = Path("data"),
-    images: Annotated[int, typer.Option(min=2, help="How many test images to evaluate.")] = 500,
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("roadworthy-demo.html"),
+    data: Annotated[
+        DemoData, typer.Option(help="Data set: digits needs the demo extra, cifar10 is read from --root.")
+    ] = (DemoData.digits),
+    root: Annotated[Path, typer.Option(help="Folder with cifar-10-batches-bin/ and weights/.")] = Path("data"),
+    images: Annotated[int, typer.Option(min=2, help="Number of test images.")] = 500,
+    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("roadworthy-demo.html"),
 ) -> None:
     """Rank the paper's eight methods and the controls on real images, and write a report.
 

@@ -17,7 +17,7 @@ def show_dry_run(plan: Plan, name: str, store: RunDirectory) -> None:
     """The axes come first: they need no data, and stay visible if an error follows."""
     console.print(_axes(plan, name))
     build_data(plan)
-    store.manifest()
+    store.check_for_plan()
     missing = missing_counts(plan, store)
     counts = plan.counts()
     say(f"{missing['points']:,} of {counts['points']:,} points are missing from {store.root}")

@@ -16,24 +16,34 @@ if TYPE_CHECKING:
     from roadworthy.training.gain import GainRecipe
     from roadworthy.training.gain_search import Cell
 
-app = typer.Typer(no_args_is_help=True, help="GAIN, the generative imputer.")
+app = typer.Typer(no_args_is_help=True)
 
 PlanPath = Annotated[
     Path,
-    typer.Argument(help="A plan with [train] and [gain], such as plans/gain-cifar10.toml.", show_default=False),
+    typer.Argument(help="Plan with [train] and [gain], such as plans/gain-cifar10.toml.", show_default=False),
 ]
-Epochs = Annotated[int | None, typer.Option(min=1, help="Instead of the plan's.", show_default=False)]
+Epochs = Annotated[int | None, typer.Option(min=1, help="Number of epochs, instead of the plan's.", show_default=False)]
+
+
+@app.callback()
+def _group() -> None:
+    """Train GAIN, the generative imputer.
+
+    Example: `roadworthy gain train plans/gain-cifar10.toml`
+    """
 
 
 @app.command("train")
 def train(
     plan: PlanPath,
     out: Annotated[
-        Path, typer.Option(help="The weights to write; training curve and checkpoint are written beside them.")
+        Path, typer.Option(help="Weights file to write, with training curve and checkpoint beside it.")
     ] = Path("gain.safetensors"),
     epochs: Epochs = None,
 ) -> None:
-    """Train the GAIN of a plan. Stop it at any time and run it again: it resumes after the last complete epoch.
+    """Train the GAIN of a plan.
+
+    Stop it at any time and run it again: it resumes after the last complete epoch.
 
     Use the weights in plans as `{ name = "gain", weights = "gain.safetensors" }`, in Python as `rw.Gain.load(...)`.
 
@@ -75,18 +85,19 @@ def train(
 @app.command("search")
 def search(
     plan: PlanPath,
-    out: Annotated[Path, typer.Option(help="The table to write; checkpoints are kept beside it.")] = Path(
+    out: Annotated[Path, typer.Option(help="Table to write; checkpoints are kept beside it.")] = Path(
         "gain-search.csv"
     ),
     alpha: Annotated[
-        list[float] | None, typer.Option(help="Weight of reconstruction. May be repeated. Default: the paper's grid.")
+        list[float] | None,
+        typer.Option(help="Weight of the reconstruction loss. May be repeated. Default: the paper's grid."),
     ] = None,
     hint: Annotated[
         list[float] | None, typer.Option(help="Hint rate. May be repeated. Default: the paper's grid.")
     ] = None,
     epochs: Epochs = None,
 ) -> None:
-    """Train a GAIN for each alpha and hint rate, and tabulate their imputation MSE on held-out train images.
+    """Train a GAIN for each alpha and hint rate, and compare their imputation MSE on held-out train images.
 
     Example: `roadworthy gain search plans/gain-cifar10.toml --alpha 10 --alpha 100 --hint 0.01 --hint 0.1 --epochs 2`
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from roadworthy.core.types import Dataset, Imputer
     from roadworthy.experiments.plans import Plan
 
-app = typer.Typer(no_args_is_help=True, help="Imputers side by side.")
+app = typer.Typer(no_args_is_help=True)
 
 USUAL = ("fixed", "blur", "linear")
 """Compared whatever the plan names."""
@@ -27,23 +27,30 @@ _SHOWN = 10
 
 @app.callback()
 def _group() -> None:
-    """Imputers side by side."""
+    """Compare imputers.
+
+    Example: `roadworthy imputers compare plans/cifar10-cpu.toml`
+    """
 
 
 @app.command("compare")
 def compare(
-    plan: Annotated[Path, typer.Argument(help="A plan: its data and its imputers.", show_default=False)],
+    plan: Annotated[Path, typer.Argument(help="Plan that names the data and the imputers.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Folder for the table and the pictures.")] = Path("imputers"),
     fraction: Annotated[
-        list[float] | None, typer.Option(help="Fractions removed. Default: 0.1, 0.3 and 0.5.", show_default=False)
+        list[float] | None,
+        typer.Option(
+            help="Fraction of removed pixels. May be repeated. Default: 0.1, 0.3 and 0.5.", show_default=False
+        ),
     ] = None,
     store: Annotated[
-        Path | None, typer.Option(help="The plan's run directory, for a GAIN trained there.", show_default=False)
+        Path | None,
+        typer.Option(help="Run directory of the plan, for a GAIN that was trained there.", show_default=False),
     ] = None,
 ) -> None:
-    """Compare imputers on a plan's images: error on removed pixels, detectability of imputed pixels, time; pictures.
+    """Compare imputers on the images of a plan: error, detectability of imputed pixels, time; with pictures.
 
-    Compares fixed, blur, linear and the imputers of the plan.
+    Compares fixed, blur and linear, and the imputers of the plan.
 
     Example: `roadworthy imputers compare plans/gain-cifar10.toml --store runs/gain-cifar10 --out imputers/`
     """

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 console = Console()
 
-PlanPath = Annotated[Path, typer.Argument(help="A plan in TOML; plans/ holds some to copy.", show_default=False)]
-StorePath = Annotated[Path, typer.Argument(help="A run directory.", show_default=False)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
-Jobs = Annotated[int, typer.Option(min=0, help="Processes; 0 means as many as cores and threads allow.")]
+PlanPath = Annotated[Path, typer.Argument(help="Plan in TOML; see plans/ for examples.", show_default=False)]
+StorePath = Annotated[Path, typer.Argument(help="Run directory.", show_default=False)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done without doing it.")]
+Jobs = Annotated[int, typer.Option(min=0, help="Number of processes. 0: cores divided by the plan's threads.")]
 
 
 def say(text: str) -> None:
@@ -62,7 +62,8 @@ def load_run(folder: Path, plan: Path | None = None) -> "Comparison":
     comparison = load(folder, plan)
     missing = comparison.results.missing
     if missing is not None and len(missing):
-        warn(f"{folder}: {len(missing):,} curves are incomplete and left out")
+        curves = "1 curve is" if len(missing) == 1 else f"{len(missing):,} curves are"
+        warn(f"{folder}: {curves} incomplete and left out")
     return comparison
 
 

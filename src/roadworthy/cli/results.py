@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roadworthy.experiments.comparison import Comparison
 
 PlanFile = Annotated[
-    Path | None, typer.Option("--plan", help="The plan's own file, if its data moved.", show_default=False)
+    Path | None, typer.Option("--plan", help="The original plan file, if the data have moved.", show_default=False)
 ]
 
 
@@ -29,7 +29,7 @@ class FailOn(StrEnum):
 
 
 def show(folder: StorePath) -> None:
-    """Print the rankings of a run directory with intervals, agreement, conclusion and warnings.
+    """Print the rankings of a run with intervals, agreement, conclusion and warnings.
 
     Example: `roadworthy show runs/cifar10-cpu`
     """
@@ -52,10 +52,10 @@ def show_comparison(comparison: "Comparison") -> None:
 
 def report(
     folder: StorePath,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")] = Path("report.html"),
     plan: PlanFile = None,
 ) -> None:
-    """Write a report: ranking, curves, agreement, examples and what is missing, in one HTML file.
+    """Write an HTML report: ranking, curves, agreement, examples, audit, incomplete curves.
 
     Example: `roadworthy report runs/cifar10-cpu -o report.html`
     """
@@ -68,15 +68,15 @@ def report(
 
 def figures(
     folder: StorePath,
-    out: Annotated[Path, typer.Option(help="Folder for the files; files of the same name are replaced.")] = Path(
-        "figures"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the files; existing ones are replaced.")] = Path("figures"),
     method: Annotated[
-        str | None, typer.Option(help="For the figures of one method. Default: the best.", show_default=False)
+        str | None, typer.Option(help="Method for figures that show only one. Default: the best.", show_default=False)
     ] = None,
     plan: PlanFile = None,
 ) -> None:
-    """Draw the paper's figures (PDF, SVG, PNG) and tables (LaTeX); what cannot be drawn is listed with the reason.
+    """Draw the paper's figures (PDF, SVG, PNG) and tables (LaTeX).
+
+    Figures that cannot be drawn are listed with the reason.
 
     Example: `roadworthy figures runs/cifar10-cpu --out figures/`
     """
@@ -94,10 +94,10 @@ def figures(
 
 def export(
     folder: StorePath,
-    file: Annotated[Path, typer.Argument(help="FILE.csv, .parquet or .json", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="Table to write: .csv, .parquet or .json.", show_default=False)],
     dry_run: DryRun = False,
 ) -> None:
-    """Write every prediction to a table, one row per point and image.
+    """Export every prediction to a table, one row per point and image.
 
     Example: `roadworthy export runs/cifar10-cpu predictions.csv`
     """
@@ -112,16 +112,16 @@ def diff(
     before: Annotated[Path, typer.Argument(help="A run directory.", show_default=False)],
     after: Annotated[Path, typer.Argument(help="The run directory to compare with it.", show_default=False)],
     fail_on: Annotated[
-        list[FailOn] | None, typer.Option(help="Exit with code 1 on such a change. May be given twice.")
+        list[FailOn] | None, typer.Option(help="Exit with code 1 on this kind of change. May be repeated.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the table to FILE.csv, .parquet or .json", show_default=False)
+        Path | None, typer.Option(help="Table to write: .csv, .parquet or .json.", show_default=False)
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON, nothing else.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON and nothing else.")] = False,
 ) -> None:
-    """Show what changed between two runs: scores beyond chance, ranks, methods and settings that are in one only.
+    """Compare two runs: which scores changed beyond chance, which ranks, methods and settings differ.
 
-    Exit code 0: compared; 1: a change that --fail-on names; 2: the two cannot be compared.
+    Exit code 0: compared; 1: a change of a kind named by --fail-on; 2: the runs cannot be compared.
 
     Example: `roadworthy diff runs/main runs/branch --fail-on rank-change`
     """

@@ -22,18 +22,20 @@ def run(
     plan: PlanPath,
     store: Annotated[
         Path | None,
-        typer.Option(help="Run directory; created or resumed. Default: runs/NAME-OF-PLAN.", show_default=False),
+        typer.Option(help="Run directory, created or resumed. Default: runs/NAME-OF-PLAN.", show_default=False),
     ] = None,
     executor: Annotated[ExecutorName, typer.Option(help="Where to compute.")] = ExecutorName.local,
-    address: Annotated[str, typer.Option(help="The Ray cluster; local starts one.")] = "local",
+    address: Annotated[str, typer.Option(help="Address of the Ray cluster; local starts one.")] = "local",
     jobs: Jobs = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be computed and its estimated cost, and do nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be computed, with an estimate of its cost.")
     ] = False,
 ) -> None:
-    """Run the pending items of a plan. Stop it at any time and run it again: only the item in progress is lost.
+    """Run the pending items of a plan.
 
-    Example: `roadworthy run plans/cifar10-cpu.toml --store runs/cifar10-cpu`; with `--dry-run` it estimates the cost.
+    Stop it at any time and run it again to resume: only the item in progress is lost.
+
+    Example: `roadworthy run plans/cifar10-cpu.toml --store runs/cifar10-cpu`
     """
     from roadworthy.cli.dry_run import show_dry_run
     from roadworthy.experiments.plans import read_plan
@@ -56,7 +58,7 @@ def run(
 
 
 def status(folder: StorePath) -> None:
-    """Show what is done, pending and failed, and how long the rest will take.
+    """Show what is done, pending and failed, and estimate the remaining time.
 
     Example: `roadworthy status runs/cifar10-cpu`
     """
@@ -90,7 +92,9 @@ def merge(
     into: Annotated[Path, typer.Option(help="The run directory to copy into.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Merge run directories of one plan from several machines. Equal ids are equal work, so nothing is overwritten.
+    """Merge run directories of the same plan, for example from several machines.
+
+    Items with the same id have the same content, so nothing is overwritten.
 
     Example: `roadworthy merge runs/a runs/b --into runs/all`
     """

@@ -12,16 +12,18 @@ from roadworthy.core.progress import progress_bar
 
 
 def train(
-    plan: Annotated[Path, typer.Argument(help="A plan with [training].", show_default=False)],
+    plan: Annotated[Path, typer.Argument(help="Plan with a [training] section.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The weights to write. Default: where the plan's [model] looks for them.", show_default=False
-        ),
+        typer.Option(help="Weights file to write. Default: the one named in the plan's [model].", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of initial weights, image order and validation split.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the initial weights, the image order and the validation split.")
+    ] = 0,
 ) -> None:
-    """Train the model of a plan. Stop it at any time and run it again: it resumes after the last complete epoch.
+    """Train the model of a plan.
+
+    Stop it at any time and run it again: it resumes after the last complete epoch.
 
     Example: `roadworthy train plans/cifar10-cpu-resnet18.toml`
     """

@@ -225,9 +225,10 @@ def make_worker(plan: Plan, prints: Fingerprints) -> Worker:
 def check_unchanged(plan: Plan, prints: Fingerprints, experiment: Experiment) -> None:
     """Weights and files are those of the fingerprints; images are checked block by block."""
     if fingerprint_model(experiment.model) != prints.model:
+        name = plan.model.get("factory", plan.model["name"])
         raise PlanError(
-            f"model: {plan.model.get('factory', plan.model['name'])} has other weights than "
-            "when the run started: its factory is not deterministic, or its file of weights changed"
+            f"model: {name} has other weights than when the run started: "
+            "its factory is not deterministic, or its file of weights changed"
         )
     for name, fingerprint in file_fingerprints(plan).items():
         if fingerprint != prints.files.get(name):

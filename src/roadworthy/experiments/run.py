@@ -1,6 +1,7 @@
 """`run` a plan into a run directory, and `load` what one holds."""
 
 import os
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +27,7 @@ from roadworthy.experiments.build import (
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, Survey, survey
 from roadworthy.experiments.executors import InProcess, Local, Ray
-from roadworthy.experiments.plans import Plan, read_plan
+from roadworthy.experiments.plans import Plan, plan_from, read_plan
 from roadworthy.experiments.plans.plan import LOCATIONS
 from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.rehearsal import rehearse
@@ -55,13 +56,20 @@ def run(
     `store`: the run directory, by default runs/NAME-OF-PLAN. `jobs`: processes; 1 computes in this one, 0 means as many
     as cores and the plan's threads allow. `executor`: "local", or "ray" for the cluster at `address`.
     """
-    opened = plan if isinstance(plan, Plan) else read_plan(plan)
-    if not opened.text:
-        raise InputError("a run directory keeps its plan as TOML: write this plan to a file and give that")
+    opened = _as_read(plan) if isinstance(plan, Plan) else read_plan(plan)
     folder = Path(store) if store is not None else default_store(plan)
     with Bar("run", progress) as bar:
         run_plan(opened, RunDirectory(folder), executor, jobs, address, bar)
     return load(folder)
+
+
+def _as_read(plan: Plan) -> Plan:
+    """A run directory keeps the text of its plan, so the plan must be what its text says."""
+    if not plan.text or replace(plan_from(tomllib.loads(plan.text), plan.folder), text=plan.text) != plan:
+        raise InputError(
+            "this plan is not the one in its file: a run directory keeps the file, so change that and read it again"
+        )
+    return plan
 
 
 def default_store(plan: str | Path | Plan) -> Path:
@@ -107,7 +115,7 @@ def run_plan(
     on_complaints: Callable[[list[str]], None] = lambda complaints: None,
 ) -> Survey:
     """Run what is pending; returns the state of the run directory. The runner writes plan and manifest."""
-    store.manifest()  # another format, or no run directory at all, is an error before anything is read
+    store.check_for_plan()  # before any data are read
     prepared = prepare(plan)
     with store.locked():
         complaints = store.clean()
@@ -255,6 +263,7 @@ def audit_plan(
     on_complaints: Callable[[list[str]], None],
 ) -> tuple[Audit, int]:
     """Compute what the audit lacks; returns its tables, written to audit/ too, and how many items are missing."""
+    store.check_for_plan()
     settings = settings or AuditSettings(default_fractions(plan.fractions), classifier, questions)
     if store.manifest().get("kind") == "plan":
         opened = open_run(store.root)

@@ -1,52 +1,82 @@
-"""The command line as a user meets it."""
+"""The command line: help, errors, and the list of names."""
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from roadworthy import REGISTRY, __version__
 from roadworthy.cli.app import app
 
+GROUPS = {(), ("data",), ("gain",), ("imputers",)}
+COMMANDS = {
+    *[("audit",), ("demo",), ("diff",), ("export",), ("figures",), ("list",), ("merge",), ("report",), ("run",)],
+    *[("show",), ("status",), ("train",), ("data", "download"), ("gain", "search"), ("gain", "train")],
+    ("imputers", "compare"),
+}
 
-def run(*words):
+
+def invoke(*words):
     return CliRunner().invoke(app, list(words))
 
 
-def test_version_and_parts():
-    assert run("--version").output.strip() == f"roadworthy {__version__}"
-    listed = run("parts").output
-    for family, parts in REGISTRY.items():
+def walk(command, words=()):
+    """Every group and command, by the words that call it."""
+    yield words, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from walk(child, (*words, name))
+
+
+TREE = dict(walk(typer.main.get_command(app)))
+
+
+def test_groups_and_commands_are_the_documented_ones():
+    assert {words for words, command in TREE.items() if hasattr(command, "commands")} == GROUPS
+    assert TREE.keys() - GROUPS == COMMANDS
+
+
+@pytest.mark.parametrize("words", sorted(TREE), ids=lambda words: " ".join(words) or "roadworthy")
+def test_every_command_has_help_with_an_example(words):
+    result = invoke(*words, "--help")
+    assert result.exit_code == 0
+    shown = " ".join(result.output.replace("│", " ").split())
+    assert f"roadworthy {' '.join(words)}" in shown.partition("Example: ")[2]
+
+
+@pytest.mark.parametrize("words", sorted(COMMANDS), ids=" ".join)
+def test_every_argument_and_option_is_explained(words):
+    for parameter in TREE[words].params:
+        text = parameter.help if parameter.name != "help" else "Show this message."
+        assert text, parameter.name
+        assert text[0].isupper(), f"{parameter.name}: {text}"
+        assert text[-1] == ".", f"{parameter.name}: {text}"
+
+
+def test_version():
+    assert invoke("--version").output.strip() == f"roadworthy {__version__}"
+
+
+def test_list_shows_every_name_of_the_registry():
+    listed = invoke("list").output
+    for family, entries in REGISTRY.items():
         assert family in listed
-        for name in parts:
+        for name in entries:
             assert f"  {name} " in listed
 
 
-def test_every_part_has_one_line_about_it():
-    for parts in REGISTRY.values():
-        for name, part in parts.items():
-            assert 10 < len(part.summary) < 120, name
+def test_every_entry_of_the_registry_has_a_summary_of_one_line():
+    for entries in REGISTRY.values():
+        for name, entry in entries.items():
+            assert 10 < len(entry.summary) < 120, name
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *[("demo",), ("parts",), ("data", "get"), ("plan", "check"), ("run",), ("status",), ("export",), ("merge",)],
-        *[("figures",), ("compare-runs",), ("audit",), ("report",), ("imputers", "compare")],
-    ],
-)
-def test_every_command_has_help_with_an_example(words):
-    result = run(*words, "--help")
-    assert result.exit_code == 0
-    assert f"roadworthy {' '.join(words)}" in result.output.replace("\n", " ")
-
-
-def test_errors_are_one_line_with_the_cure_and_exit_code_1(tmp_path):
-    result = run("demo", "--data", "cifar10", "--root", str(tmp_path))
+def test_an_error_is_one_line_with_the_cure_and_exit_code_1(tmp_path):
+    result = invoke("demo", "--data", "cifar10", "--root", str(tmp_path))
     assert result.exit_code == 1
     assert "Traceback" not in result.output
     assert "resnet20_cifar10.safetensors is missing" in result.output.replace("\n", "")
 
 
 def test_an_unknown_data_set_is_refused_with_the_names_that_exist():
-    result = run("data", "get", "imagenet")
+    result = invoke("data", "download", "imagenet")
     assert result.exit_code == 2
     assert "cifar10" in result.output

@@ -172,6 +172,11 @@ class RunDirectory:
             )
         return content
 
+    def check_for_plan(self) -> None:
+        """The items of a plan go into a new directory or into that of a plan, not into a saved comparison."""
+        if self.manifest().get("kind", "plan") != "plan":
+            raise StoreError(f"{self.root} holds a saved comparison: choose another directory for a plan")
+
     def write_manifest(self, content: Mapping[str, Any]) -> None:
         text = json.dumps({"format": FORMAT, **content}, indent=1, sort_keys=True)
         write_atomically(self.root / "manifest.json", text.encode())
@@ -195,8 +200,8 @@ class RunDirectory:
 def merge(sources: Sequence[RunDirectory], into: RunDirectory, dry_run: bool = False) -> int:
     """Copy the items that `into` lacks, and their durations; returns how many."""
     with nullcontext() if dry_run else into.locked():
-        copied, stored = 0, into.ids()
-        manifest = into.manifest()
+        into.check_for_plan()
+        copied, stored, manifest = 0, into.ids(), into.manifest()
         for source in sources:
             theirs = source.manifest()
             if theirs.get("kind") != "plan":
