@@ -15,8 +15,8 @@ import torch
 from roadworthy.core.errors import DataError
 from roadworthy.core.random import Key
 from roadworthy.datasets import CIFAR10, Arrays, first
-from roadworthy.evaluation.evaluators import Mapped, Retrain
 from roadworthy.evaluation.orders import most_relevant_first
+from roadworthy.evaluation.retraining import Mapped, Retrain
 from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.models import resnet18
 from roadworthy.models.normalized import Normalized

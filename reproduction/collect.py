@@ -18,8 +18,8 @@ from reproduction.tables import AUDITED, EXPERIMENTS, HERE, METHODS, SHARES
 from roadworthy import statistics
 from roadworthy.audit.debiasing import debiased
 from roadworthy.core.results import Point, Predictions
-from roadworthy.experiments.auditing import AuditDesign, AuditSettings, Measure, tables_of
-from roadworthy.experiments.design import survey
+from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, Measure, tables_of
+from roadworthy.experiments.pending import survey
 from roadworthy.experiments.run import open_run
 
 RESULTS = HERE / "results"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from roadworthy.core.results import Point
-from roadworthy.experiments.auditing import AuditDesign, AuditSettings, Measure, most_relevant_share
+from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, Measure, most_relevant_share
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Item, combined
 from roadworthy.experiments.plans import Plan

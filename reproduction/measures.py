@@ -19,8 +19,9 @@ from roadworthy.audit.toy import run_toy
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Imputer, Maps
 from roadworthy.datasets import CIFAR10, Food101, first
-from roadworthy.evaluation.evaluators import Mapped, NoRetrain, Retrain
+from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import most_relevant_first
+from roadworthy.evaluation.retraining import Mapped, Retrain
 from roadworthy.evaluation.sweep import imputed
 from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.models import resnet18

@@ -30,7 +30,7 @@ from reproduction.ids import audit_ids, detection_measure, geometry_measure, mas
 from reproduction.tables import EXPERIMENTS, HERE, PLANS, SHARES
 from roadworthy.core.results import Point
 from roadworthy.core.types import Dataset
-from roadworthy.experiments.auditing import Measure
+from roadworthy.experiments.audit_items import Measure
 from roadworthy.experiments.build import Fingerprints, build_data, design_of
 from roadworthy.experiments.items import default_block_size, fingerprint_blocks, sequential_rows
 from roadworthy.experiments.plans import read_plan

@@ -8,7 +8,7 @@ from roadworthy.audit.mask_detection import train_mask_detector
 from roadworthy.audit.tables import detection_table, mask_table
 from roadworthy.core.random import Key
 from roadworthy.evaluation.sweep import explain
-from roadworthy.experiments.auditing import Settings, apart, read_share, recovered_patterns
+from roadworthy.experiments.audit_items import Settings, apart, read_share, recovered_patterns
 from roadworthy.models import resnet20_cifar10
 
 FRACTIONS = (0.1, 0.5, 0.9)

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from PIL import Image
+from roadworthy.experiments.work import check_training
 from safetensors.numpy import load_file
 
 import worlds
@@ -17,7 +18,6 @@ from roadworthy.experiments import runner
 from roadworthy.experiments.executors.local import Local
 from roadworthy.experiments.plans.reading import read_plan
 from roadworthy.experiments.stores.run_directory import Store
-from roadworthy.experiments.work import check_training
 
 CLASSES = ("north-west", "north-east", "south-west", "south-east")
 

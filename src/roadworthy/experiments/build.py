@@ -126,11 +126,7 @@ def design_of(plan: Plan, prints: Fingerprints) -> Design:
         fractions=tuple(fraction for fraction in plan.fractions if fraction > 0),
         seeds=plan.seeds,
         target=plan.target,
-        maps={
-            "seed": plan.map_seed,
-            "batch_size": plan.map_batch_size,
-            "channel_reduction": plan.channel_reduction,
-        },
+        maps={"seed": plan.map_seed, "batch_size": plan.map_batch_size, "channel_reduction": plan.channel_reduction},
         batch_size=plan.batch_size,
         threads=plan.threads,
         blocks=_blocks("test", _rows(plan, prints.images, prints.block_size), prints.data),

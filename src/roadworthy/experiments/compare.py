@@ -144,11 +144,7 @@ def compare(
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
         with Bar("comparing", progress) as bar:
             state = execute(design, store, InProcess(Worker(experiment), raises=True), group_key, bar)
-    facts = {
-        "classes": dataset.classes,
-        "unlabeled": _unlabeled(dataset),
-        "about": described(classifier, dataset),
-    }
+    facts = {"classes": dataset.classes, "unlabeled": _unlabeled(dataset), "about": described(classifier, dataset)}
     store.write_manifest({**store.manifest(), **origin(), **facts})
     return Comparison(collect(design, state, store, facts), Source(design, store, lambda: experiment), group_key)
 

@@ -15,8 +15,8 @@ import pandas as pd
 from roadworthy import statistics
 from roadworthy.core.errors import InputError, RoadworthyError
 from roadworthy.core.results import Point, Predictions
-from roadworthy.experiments.auditing import AuditSettings, default_fractions
-from roadworthy.experiments.audits import Audit, audit_of, audit_state, run_audit
+from roadworthy.experiments.audit_items import AuditSettings, default_fractions
+from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
 from roadworthy.experiments.examples import class_name, examples
 from roadworthy.experiments.executors.in_process import InProcess
 from roadworthy.experiments.plot import Plot

@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 from roadworthy import statistics
 from roadworthy.core.errors import StoreError
 from roadworthy.core.results import Copy, Point, Predictions
-from roadworthy.experiments.design import (
-    Design,
-    Survey,
-    as_predictions,
-    prediction_arrays,
-    read_predictions,
-)
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Item
+from roadworthy.experiments.pending import Survey
+from roadworthy.experiments.recorded import as_predictions, prediction_arrays, read_predictions
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.stores.run_directory import RunDirectory, checksum
 

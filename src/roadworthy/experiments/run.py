@@ -13,8 +13,8 @@ from roadworthy.core.files import write_atomically
 from roadworthy.core.types import UNLABELED
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.sweep import source_of
-from roadworthy.experiments.auditing import AuditSettings, default_fractions
-from roadworthy.experiments.audits import Audit, AuditState, audit_of, audit_state, run_audit
+from roadworthy.experiments.audit_items import AuditSettings, default_fractions
+from roadworthy.experiments.audit_run import Audit, AuditState, audit_of, audit_state, run_audit
 from roadworthy.experiments.build import (
     Fingerprints,
     build,
@@ -25,8 +25,9 @@ from roadworthy.experiments.build import (
     make_worker,
 )
 from roadworthy.experiments.comparison import Comparison
-from roadworthy.experiments.design import Design, Survey, survey
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors import InProcess, Local, Ray
+from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.plans import Plan, plan_from, read_plan
 from roadworthy.experiments.plans.plan import LOCATIONS
 from roadworthy.experiments.progress import Bar

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from roadworthy.experiments.design import Design, Survey, survey
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Arrays, Item
+from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.stores import Store
 
 log = logging.getLogger("roadworthy")

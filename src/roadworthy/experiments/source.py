@@ -11,8 +11,10 @@ from roadworthy.core.errors import DataError
 from roadworthy.core.types import UNLABELED, Batch, Imputer
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.experiment import Experiment
-from roadworthy.experiments.design import Design, Survey, as_predictions, survey
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import fingerprint_block
+from roadworthy.experiments.pending import Survey, survey
+from roadworthy.experiments.recorded import as_predictions
 from roadworthy.experiments.results import maps_of
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.worker import built_imputer

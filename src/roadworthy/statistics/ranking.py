@@ -7,7 +7,7 @@ import pandas as pd
 
 from roadworthy.statistics.curves import PointPredictions, Value
 from roadworthy.statistics.intervals import CONFIDENCE
-from roadworthy.statistics.paired import PairedComparisons, StoppingRule, paired_comparisons
+from roadworthy.statistics.paired_differences import PairedComparisons, StoppingRule, paired_comparisons
 from roadworthy.statistics.pairwise import groups, letters
 from roadworthy.statistics.scores import SCORES, Block, blocks
 

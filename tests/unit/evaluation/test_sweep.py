@@ -11,7 +11,7 @@ from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.evaluation import sweep as module
-from roadworthy.evaluation.evaluators import NoRetrain
+from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
 from roadworthy.evaluation.sweep import Curve, explain, imputed, source_of, sweep, tied
 from roadworthy.imputers import Constant, NoisyLinear

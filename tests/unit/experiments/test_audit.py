@@ -7,8 +7,8 @@ import pytest
 import roadworthy as rw
 import worlds
 from roadworthy.core.errors import InputError, RangeError
-from roadworthy.experiments.auditing import AuditSettings
-from roadworthy.experiments.audits import TABLES, Audit
+from roadworthy.experiments.audit_items import AuditSettings
+from roadworthy.experiments.audit_run import TABLES, Audit
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ import pytest
 
 from roadworthy.core.results import Copy, Point
 from roadworthy.evaluation.experiment import Setting
-from roadworthy.experiments.design import Design, EarlyStopping, closure, pending, survey
+from roadworthy.experiments.design import Design, EarlyStopping
 from roadworthy.experiments.items import Block, Item
+from roadworthy.experiments.pending import closure, pending, survey
 from roadworthy.experiments.stores.scratch import ScratchStore
 
 BLOCKS = tuple(Block("test", index, tuple(range(50 * index, 50 * index + 50)), f"t{index}") for index in range(4))

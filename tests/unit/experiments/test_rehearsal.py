@@ -89,7 +89,7 @@ def test_one_image_is_enough():
 
 def test_an_imputer_that_is_trained_first_is_not_rehearsed(monkeypatch):
     trained = []
-    monkeypatch.setattr("roadworthy.experiments.kinds.train_gain", lambda *a, **o: trained.append(1) or 1 / 0)
+    monkeypatch.setattr("roadworthy.experiments.compute.train_gain", lambda *a, **o: trained.append(1) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         compare({"m": Counting()}, (WORLD.images[:8], WORLD.labels[:8]), imputers=gains.TINY,
                 train=(WORLD.images[8:], WORLD.labels[8:]))  # fmt: skip

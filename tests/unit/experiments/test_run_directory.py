@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from roadworthy.core.errors import StoreError
+from roadworthy.experiments.compute import KINDS
 from roadworthy.experiments.items import Block, Item
-from roadworthy.experiments.kinds import KINDS
 from roadworthy.experiments.stores.run_directory import FOLDERS, FORMAT, RunDirectory, merge
 
 NEED = Item("maps", {"method": "IG"}, {"method": "IG"})

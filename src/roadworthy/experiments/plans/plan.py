@@ -37,10 +37,6 @@ CONTROLS = (*BLIND_CONTROLS, "blurred", "inverted")
 LEADERS = 2
 """How many of the leading methods are copied if a plan does not name the ones to copy."""
 
-EVALUATORS = ("no-retrain", "retrain", "fine-tuned")
-TRAINED = ("retrain", "fine-tuned")
-"""Evaluators that need train images and a recipe."""
-
 Setting = tuple[str, str, str]
 """order, imputer, evaluator"""
 

@@ -14,9 +14,11 @@ from roadworthy.attributions.controls import blurred
 from roadworthy.core.results import Copy
 from roadworthy.datasets import Arrays
 from roadworthy.evaluation.experiment import Experiment, Setting
-from roadworthy.experiments.design import Design, as_predictions, read_predictions, survey
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors import InProcess
 from roadworthy.experiments.items import Block
+from roadworthy.experiments.pending import survey
+from roadworthy.experiments.recorded import as_predictions, read_predictions
 from roadworthy.experiments.registry import lookup
 from roadworthy.experiments.runner import execute, grouping
 from roadworthy.experiments.stores.scratch import ScratchStore

@@ -10,9 +10,10 @@ import pandas as pd
 from roadworthy.audit.mask_information import check_classes
 from roadworthy.core.errors import DataError
 from roadworthy.core.files import write_atomically
-from roadworthy.experiments.auditing import AuditDesign, AuditSettings, tables_of
-from roadworthy.experiments.design import as_predictions, pending
+from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, tables_of
 from roadworthy.experiments.items import Item
+from roadworthy.experiments.pending import pending
+from roadworthy.experiments.recorded import as_predictions
 from roadworthy.experiments.runner import Executor, GroupKey, Listener, ManifestWriter, Silent, run_items
 from roadworthy.experiments.source import Source
 
@@ -93,11 +94,7 @@ def audit_state(source: Source, settings: AuditSettings) -> AuditState:
 
 
 def run_audit(
-    source: Source,
-    settings: AuditSettings,
-    executor: Executor,
-    group_key: GroupKey,
-    listener: Listener | None = None,
+    source: Source, settings: AuditSettings, executor: Executor, group_key: GroupKey, listener: Listener | None = None
 ) -> AuditState:
     """Compute the items that are missing, maps included."""
     state = audit_state(source, settings)

@@ -19,8 +19,9 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.datasets import Arrays
 from roadworthy.evaluation.checks import check_apart, check_splits
-from roadworthy.evaluation.evaluators import FineTuned, Mapped, NoRetrain, Retrain, random_masks
+from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
+from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain, random_masks
 from roadworthy.evaluation.sweep import Curve, sweep
 from roadworthy.imputers import Constant, DatasetMean, NoisyLinear
 from roadworthy.models.normalized import Normalized, as_model
