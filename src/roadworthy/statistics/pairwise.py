@@ -8,13 +8,9 @@ from scipy import stats
 
 from roadworthy.core.errors import InputError
 from roadworthy.statistics.curves import PointPredictions, Value
+from roadworthy.statistics.early_stopping import StoppingRule
 from roadworthy.statistics.intervals import CONFIDENCE, Array
-from roadworthy.statistics.paired_differences import (
-    PairedComparisons,
-    PairedDifferences,
-    StoppingRule,
-    paired_comparisons,
-)
+from roadworthy.statistics.paired_differences import PairedComparisons, PairedDifferences, paired_comparisons
 from roadworthy.statistics.scores import Block, blocks
 
 POWER = 0.8
