@@ -1,30 +1,22 @@
-"""`roadworthy audit` as users do it: a plan, a kill, a resume, a second look; wrong input said."""
+"""`roadworthy audit` on a plan: killed and resumed, looked at again, one part alone, and what cannot be audited."""
 
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from PIL import Image
-from typer.testing import CliRunner
 
 import roadworthy as rw
 import worlds
-from commands import contents
-from roadworthy.cli.app import app
+from commands import contents, flat, invoke, killed_when, output_of, stamps
+from projects import save_images, write
 
 PLAN = """
 [data]
 name = "folder"
-root = "{pictures}"
+root = "{images}"
 [model]
-factory = "my_model:build"
+factory = "my_model:Sides"
 [methods]
 edges = "edges"
 gradient = "gradient"
@@ -34,145 +26,113 @@ fractions = [0.5]
 controls = []
 """
 
+MODEL = """
+import torch
 
-def pictures(root, world, classes):
-    for row, (image, label) in enumerate(zip(world.images, world.labels.tolist(), strict=True)):
-        folder = root / classes[label]
-        folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray((image.expand(3, -1, -1).permute(1, 2, 0) * 255).byte().numpy()).save(folder / f"{row:02}.png")
+class Sides(torch.nn.Module):
+    def forward(self, images):
+        half = images.shape[-1] // 2
+        return torch.stack([images[..., :half].mean(dim=(1, 2, 3)), images[..., half:].mean(dim=(1, 2, 3))], 1)
+"""
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     root = tmp_path_factory.mktemp("audited")
-    pictures(root / "pictures", worlds.sides(n=40), ("left", "right"))
-    (root / "my_model.py").write_text(
-        textwrap.dedent("""
-        import torch
-
-        class Sides(torch.nn.Module):
-            def forward(self, images):
-                half = images.shape[-1] // 2
-                return torch.stack([images[..., :half].mean(dim=(1, 2, 3)), images[..., half:].mean(dim=(1, 2, 3))], 1)
-
-        def build():
-            return Sides()
-        """)
-    )
-    (root / "plan.toml").write_text(PLAN.format(pictures="pictures"))
+    save_images(root / "images", worlds.sides(n=40), ("left", "right"))
+    write(root / "my_model.py", MODEL)
+    write(root / "plan.toml", PLAN.format(images="images"))
     return root
 
 
-def command(*words):
-    return [sys.executable, "-m", "roadworthy", "audit", *words, "--fraction", "0.2"]
-
-
-def audit(project, *words):
-    return subprocess.run(command(*words), cwd=project, capture_output=True, text=True)
+def words(*target):
+    return "audit", *target, "--fraction", 0.2, "--jobs", 1
 
 
 @pytest.fixture(scope="module")
-def unbroken(project):
-    result = audit(project, "plan.toml", "--store", "unbroken", "--jobs", "1")
-    assert result.returncode == 0, result.stdout + result.stderr
-    found = contents(project / "unbroken")
-    # 2 maps; masks: 2 methods × 2 shares (MoRF and LeRF at 20 %); 2 predictors; detection: 2 imputers × 2 methods;
-    # geometry: 2 methods
-    assert len(found) == 2 + 4 + 2 + 4 + 2
-    return result.stdout
+def uninterrupted(project):
+    """What the audit prints; its items are in the run directory `uninterrupted`."""
+    output = invoke(project, *words("plan.toml", "--store", "uninterrupted")).stdout
+    # A baseline and 2 maps; masks: 2 methods at 2 shares (20 % in MoRF and in LeRF); 2 detectors, each on the masks of
+    # 2 methods; geometry of 2 methods.
+    assert len(contents(project / "uninterrupted")) == 1 + 2 + 4 + 2 + 4 + 2
+    return output
 
 
-def test_a_plan_is_audited_maps_and_all_and_tables_are_printed_and_written(project, unbroken):
-    assert "PointPredictions" in unbroken
-    assert "leak" in unbroken.partition("All columns")[0]
-    tables = {path.stem: pd.read_csv(path) for path in (project / "unbroken" / "audit").iterdir()}
+def test_conclusions_are_printed_and_all_tables_are_written(project, uninterrupted):
+    assert "Does the removed region give the class away?" in flat(uninterrupted)
+    assert "leak" in uninterrupted
+    tables = {path.stem: pd.read_csv(path) for path in (project / "uninterrupted" / "audit").iterdir()}
     assert set(tables) == {"masks", "detection", "geometry", "conclusions"}
     assert len(tables["masks"]) == 2 * 2
     assert len(tables["detection"]) == 2 * (2 + 2 * 2)  # per imputer: scatter, blobs, 2 methods in 2 orders
-    assert len(tables["predictions"]) == 2 * 2 * 2
+    assert len(tables["conclusions"]) == 2 * 2 * 2
     assert np.isfinite(tables["masks"]["accuracy"]).all()
     assert len(tables["geometry"]) == 2 * 2
     assert tables["geometry"]["gamma"].between(0.05, 1).all()
 
 
-def test_the_same_audit_in_memory_has_the_same_tables(project, unbroken):
-    """Nothing of it is shared but the measures: here nothing is stored, and images are taken one method at a time."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as each item of a plan does
-    try:
-        comparison = rw.compare(
-            worlds.Sides(), rw.datasets.ImageFolder(project / "pictures"), {"edges": "edges", "gradient": "gradient"},
-            imputer=["fixed", "linear"], fractions=(0.5,), controls=(), progress=False,
-        )  # fmt: skip
-        tables = comparison.audit_tables(fractions=(0.2,), progress=False)
-    finally:
-        torch.set_num_threads(threads)
+def test_the_same_audit_in_memory_has_the_same_tables(project, uninterrupted):
+    comparison = rw.compare(
+        worlds.Sides(), rw.datasets.ImageFolder(project / "images"), {"edges": "edges", "gradient": "gradient"},
+        imputers=["fixed", "linear"], fractions=(0.5,), controls=(), progress=False,
+    )  # fmt: skip
+    tables = comparison.audit(fractions=(0.2,), progress=False).tables
     for name in ("masks", "detection", "geometry", "conclusions"):
-        stored = pd.read_csv(project / "unbroken" / "audit" / f"{name}.csv")
+        stored = pd.read_csv(project / "uninterrupted" / "audit" / f"{name}.csv")
         here = pd.read_csv(StringIO(tables[name].to_csv(index=False)))
         rows = [column for column in ("imputer", "masks", "method", "order") if column in here]
-        # Same networks, same arithmetic; the file holds every digit.
+        # The same networks and the same arithmetic; CSV files hold every digit.
         pd.testing.assert_frame_equal(
             stored.sort_values(rows, ignore_index=True), here.sort_values(rows, ignore_index=True), rtol=1e-6
         )
 
 
-def test_killed_and_resumed_it_ends_with_the_same_bytes(project, unbroken):
-    root = project / "killed"
-    for goal in (3, 7):
-        process = subprocess.Popen(command("plan.toml", "--store", "killed", "--jobs", "1"), cwd=project)
-        while process.poll() is None and len(contents(root)) < goal:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert goal <= len(contents(root)) < 14  # the kills were real
-    assert audit(project, "plan.toml", "--store", "killed", "--jobs", "1").returncode == 0
-    assert contents(root) == contents(project / "unbroken")
+def test_killed_and_resumed_it_ends_with_the_same_bytes(project, uninterrupted):
+    root, total = project / "killed", len(contents(project / "uninterrupted"))
+    killed_when(lambda: len(stamps(root)) >= 6, project, *words("plan.toml", "--store", "killed"))
+    before = stamps(root)
+    assert 6 <= len(before) < total
+    invoke(project, *words("plan.toml", "--store", "killed"))
+    assert contents(root) == contents(project / "uninterrupted")
+    assert stamps(root).items() >= before.items()  # nothing was computed twice
 
 
-def test_a_store_is_looked_at_again_without_its_data(project, unbroken):
-    (project / "pictures").rename(project / "elsewhere")
+def test_an_audit_is_shown_again_without_its_data(project, uninterrupted):
+    (project / "images").rename(project / "elsewhere")
+    before = stamps(project / "uninterrupted")
     try:
-        again = audit(project, "unbroken")
+        assert invoke(project, *words("uninterrupted")).stdout == uninterrupted
     finally:
-        (project / "elsewhere").rename(project / "pictures")
-    assert again.returncode == 0, again.stderr
-    assert again.stdout == unbroken
+        (project / "elsewhere").rename(project / "images")
+    assert stamps(project / "uninterrupted") == before
 
 
-def test_a_store_finds_the_data_of_its_plan_when_there_is_more_to_do(project, unbroken):
-    more = subprocess.run(
-        [*command("unbroken", "--jobs", "1"), "--fraction", "0.4"], cwd=project, capture_output=True, text=True
-    )
-    assert more.returncode == 0, more.stdout + more.stderr
-    assert set(pd.read_csv(project / "unbroken" / "audit" / "masks.csv")["fraction"]) == {0.2, 0.4}
+def test_a_run_directory_finds_the_data_of_its_plan_when_more_is_asked_for(project, uninterrupted):
+    invoke(project, "merge", "uninterrupted", "--into", "more")
+    invoke(project, *words("more"), "--fraction", 0.4, "--only", "masks")
+    assert set(pd.read_csv(project / "more" / "audit" / "masks.csv")["fraction"]) == {0.2, 0.4}
 
 
-def test_a_single_question_is_answered_alone_and_leaves_other_answers_in_place(project):
-    first = audit(project, "plan.toml", "--store", "asked", "--only", "geometry", "--jobs", "1")
-    assert first.returncode == 0, first.stdout + first.stderr
-    # 2 maps and the geometry of 2 methods: nothing was trained.
-    assert len(contents(project / "asked")) == 4
-    assert [path.stem for path in (project / "asked" / "audit").iterdir()] == ["geometry"]
-    geometry = (project / "asked" / "audit" / "geometry.csv").read_bytes()
-    then = audit(project, "asked", "--only", "masks", "--jobs", "1")
-    assert then.returncode == 0, then.stdout + then.stderr
-    assert (project / "asked" / "audit" / "geometry.csv").read_bytes() == geometry
-    assert len(contents(project / "asked")) == 8  # 2 methods × 2 shares more
+def test_one_part_alone_leaves_the_tables_of_the_others_in_place(project):
+    invoke(project, *words("plan.toml", "--store", "parts", "--only", "geometry"))
+    # A baseline, 2 maps and the geometry of 2 methods: nothing was trained.
+    assert len(contents(project / "parts")) == 1 + 2 + 2
+    assert [path.stem for path in (project / "parts" / "audit").iterdir()] == ["geometry"]
+    geometry = (project / "parts" / "audit" / "geometry.csv").read_bytes()
+    invoke(project, *words("parts", "--only", "masks"))
+    assert (project / "parts" / "audit" / "geometry.csv").read_bytes() == geometry
+    assert len(contents(project / "parts")) == 5 + 2 * 2
 
 
-def test_what_cannot_be_audited_is_said_in_one_line(project, monkeypatch):
-    monkeypatch.chdir(project)
-    pictures(project / "same", worlds.sides(n=12), ("left", "left"))
-    (project / "one.toml").write_text(PLAN.format(pictures="same"))
-    for words, cure in (
+def test_what_cannot_be_audited_is_an_error_with_the_cure(project):
+    save_images(project / "same", worlds.sides(n=12), ("left", "left"))
+    write(project / "one.toml", PLAN.format(images="same"))
+    for target, cure in (
         (("one.toml", "--store", "one"), "at least two classes"),
         (("plan.toml",), "--store runs/plan"),
         (("nowhere",), "nowhere does not exist"),
-        (("pictures",), "is no store with a plan"),
-        (("pictures", "--store", "x"), "or a store alone"),
+        (("images",), "is not the run directory of a plan"),
+        (("images", "--store", "x"), "give a plan and its run directory"),
     ):
-        result = CliRunner().invoke(app, ["audit", *words])
-        assert result.exit_code == 1
-        assert "Traceback" not in result.output
-        assert cure in " ".join(result.output.split())
+        assert cure in output_of(project, *words(*target), code=1)

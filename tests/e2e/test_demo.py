@@ -1,9 +1,9 @@
-"""The demo from the command line, in a folder of its own, on fewer images than usual."""
+"""The demo from the command line, on fewer images than usual."""
 
 from roadworthy.datasets import Digits
 
 
-def test_the_demo_prints_a_ranking_and_writes_a_page(demo_run):
+def test_the_demo_prints_a_ranking_and_writes_a_report(demo_run):
     lines = demo_run.lines
     accuracy = float(lines[0].rpartition(": ")[2].partition("%")[0])
     assert accuracy >= 95

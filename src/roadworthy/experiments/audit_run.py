@@ -14,7 +14,7 @@ from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, table
 from roadworthy.experiments.items import Item
 from roadworthy.experiments.pending import pending
 from roadworthy.experiments.recorded import as_predictions
-from roadworthy.experiments.runner import Executor, GroupKey, Listener, ManifestWriter, Silent, run_items
+from roadworthy.experiments.runner import Executor, GroupKey, Listener, ManifestWriter, Session, Silent, run_items
 from roadworthy.experiments.source import Source
 
 TABLES = ("conclusions", "masks", "detection", "geometry", "leads")
@@ -52,8 +52,8 @@ class Audit:
         return f"<Audit of {self.tables['conclusions']['method'].nunique()} methods; print(audit.conclusions())>"
 
     def save(self, folder: str | Path) -> None:
-        """Write every table as CSV."""
-        for name, table in self.tables.items():
+        """Write every table that has rows as CSV."""
+        for name, table in ((name, table) for name, table in self.tables.items() if len(table)):
             write_atomically(Path(folder) / f"{name}.csv", table.to_csv(index=False).encode())
 
     @classmethod
@@ -97,26 +97,27 @@ def run_audit(
     source: Source, settings: AuditSettings, executor: Executor, group_key: GroupKey, listener: Listener | None = None
 ) -> AuditState:
     """Compute the items that are missing, maps included."""
-    state = audit_state(source, settings)
-    if not state.missing:
-        return state
-    _check_classes(source)
-    manifest = ManifestWriter(source.store)
+    state, manifest = audit_state(source, settings), ManifestWriter(source.store)
+
+    def compute(items: Sequence[Item], session: Session) -> int:
+        return run_items(items, source.store, session, group_key, manifest, listener or Silent())
+
     try:
         with executor.started() as session:
-            run_items(state.missing, source.store, session, group_key, manifest, listener or Silent())
+            # The labels are known once the baselines are: too few images or classes are reported before any training.
+            baselines = tuple(item for item in state.missing if item.kind == "baseline")
+            if state.missing and not (baselines and compute(baselines, session)):
+                _check_classes(source)
+                compute(audit_state(source, settings).missing, session)
     finally:
         manifest.save()
     return audit_state(source, settings)
 
 
 def _check_classes(source: Source) -> None:
-    """Report too few images or classes before anything is trained."""
-    stored = source.store.ids()
     baselines = [source.design.baseline(block) for block in source.state.blocks]
-    if all(item.id in stored for item in baselines):
-        labels = np.concatenate([as_predictions(source.store.read(item)).labels for item in baselines])
-        check_classes(labels, len(source.experiment.data.classes))
+    labels = np.concatenate([as_predictions(source.store.read(item)).labels for item in baselines])
+    check_classes(labels, len(source.experiment.data.classes))
 
 
 def audit_of(source: Source, state: AuditState, curves: pd.DataFrame | None, chance: float) -> Audit:

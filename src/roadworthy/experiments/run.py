@@ -13,8 +13,8 @@ from roadworthy.core.files import write_atomically
 from roadworthy.core.types import UNLABELED
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.sweep import source_of
-from roadworthy.experiments.audit_items import AuditSettings, default_fractions
-from roadworthy.experiments.audit_run import Audit, AuditState, audit_of, audit_state, run_audit
+from roadworthy.experiments.audit_items import QUESTIONS, AuditSettings, default_fractions
+from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
 from roadworthy.experiments.build import (
     Fingerprints,
     build,
@@ -270,7 +270,7 @@ def audit_plan(
         opened = open_run(store.root)
         source = Source(opened.design, store, lambda: build(plan))
         if opened.plan.text == plan.text and not audit_state(source, settings).missing:
-            return _written(source, audit_state(source, settings), store), 0
+            return _written(source, settings, store), 0
     prepared = prepare(plan)
     with store.locked(), Bar("audit") as bar:
         on_complaints([*store.clean(), *keep_plan(plan, store)])
@@ -278,10 +278,12 @@ def audit_plan(
         source = Source(prepared.design, store, lambda: prepared.experiment)
         bar.expect(len(audit_state(source, settings).missing))
         state = run_audit(source, settings, prepared.executor("local", jobs, ""), prepared.group_key, bar)
-    return _written(source, state, store), len(state.missing)
+    return _written(source, settings, store), len(state.missing)
 
 
-def _written(source: Source, state: AuditState, store: RunDirectory) -> Audit:
+def _written(source: Source, settings: AuditSettings, store: RunDirectory) -> Audit:
+    """The tables of all questions, as far as they were answered with these settings, also in earlier audits."""
+    state = audit_state(source, replace(settings, questions=tuple(QUESTIONS)))
     fresh = Source(source.design, store, source.build)
     results = collect(fresh.design, fresh.state, store, store.manifest())
     curves, chance = None, 0.5
