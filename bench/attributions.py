@@ -1,8 +1,8 @@
-"""The eight maps: ours against Captum's own route (NoiseTunnel three times) at equal settings, in one run.
+"""Maps of SmoothGrad, SmoothGrad² and VarGrad: ours against Captum's NoiseTunnel, at equal settings, in one run.
 
     python bench/attributions.py [CIFAR_ROOT]
 
-Seconds for all images, best of three; without a folder of real data the network is untrained and the images are noise.
+Seconds for all images, best of three. Without real data the network is untrained and the images are noise.
 """
 
 import sys
@@ -33,7 +33,7 @@ def subject(root: Path | None) -> tuple[Normalized, Batch]:
     return model, next(rw.datasets.CIFAR10(root).batches(IMAGES))
 
 
-def captums(model: Normalized, batch: Batch, base: str, kinds: tuple[str, ...]) -> None:
+def with_captum(model: Normalized, batch: Batch, base: str, kinds: tuple[str, ...]) -> None:
     inputs = model.normalize(batch.images).requires_grad_()
     options = {"n_steps": STEPS} if base == "IG" else {}
     method = {"IG": IntegratedGradients, "GB": GuidedBackprop}[base](model.network)
@@ -62,7 +62,7 @@ def main() -> None:
     print(f"{'SG, SQ and Var of':20} {'Captum':>8} {'ours':>8} {'ratio':>6}")
     for base in ("IG", "GB"):
         three = {name: method for name, method in eight.items() if name.startswith(f"{base}-")}
-        theirs = seconds(lambda base=base: captums(model, batch, base, ("smoothgrad", "smoothgrad_sq", "vargrad")))
+        theirs = seconds(lambda base=base: with_captum(model, batch, base, ("smoothgrad", "smoothgrad_sq", "vargrad")))
         ours = seconds(lambda three=three: explain(three, model, batch, key))
         print(f"{base:20} {theirs:8.2f} {ours:8.2f} {theirs / ours:6.2f}")
 

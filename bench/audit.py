@@ -1,25 +1,23 @@
-"""What the leakage audit costs, given the maps (bar: 8 methods on 2,000 images of 32×32 in 10 minutes on 2 cores).
+"""The leakage audit, given the maps (target: 8 methods on 2,000 images of 32×32 in 10 minutes on 2 cores).
 
 python bench/audit.py [--root DATA] [--images 2000] [--methods 8]
 
-CIFAR-10 images where there are some, random ones otherwise; maps are smooth noise: the arithmetic is the same.
+CIFAR-10 images if available, otherwise random ones; maps are smooth noise: the arithmetic is the same.
 """
 
 import argparse
 import os
 import time
-from functools import partial
 
 import torch
 
+import roadworthy as rw
 from roadworthy.core.errors import DataError
 from roadworthy.core.masks import blobs
 from roadworthy.core.random import Key
 from roadworthy.datasets import CIFAR10, Arrays, first
-from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
-from roadworthy.experiments.auditing import Settings
-from roadworthy.experiments.inspection import Material, Scratch, inspect
-from roadworthy.imputers import DatasetMean, NoisyLinear
+
+SECONDS = 600
 
 
 def images(root: str, count: int):
@@ -29,8 +27,9 @@ def images(root: str, count: int):
         return Arrays(Key(0).uniform(range(count), (3, 32, 32)), torch.arange(count) % 10)
 
 
-def maps(ids, key):
-    return blobs(ids, (32, 32), key).float()
+def mean_colors(images):
+    """The cheapest of classifiers: the audit is timed, not the comparison before it."""
+    return images.mean(dim=(2, 3)).repeat(1, 4)[:, :10]
 
 
 def main() -> None:
@@ -40,21 +39,17 @@ def main() -> None:
     parser.add_argument("--methods", type=int, default=8)
     options = parser.parse_args()
     data = images(options.root, options.images)
-    labels = torch.cat([batch.labels for batch in data.batches(500)])
-    material = Material(
-        data,
-        labels,
-        {f"method {number}": partial(maps, data.ids, Key(number)) for number in range(options.methods)},
-        {"morf": most_relevant_first, "lerf": least_relevant_first},
-        {"fixed": DatasetMean.of(data), "linear": NoisyLinear()},
-        0,
-        Scratch(),
+    maps = {f"method {seed}": blobs(data.ids, (32, 32), Key(seed)).float() for seed in range(options.methods)}
+    comparison = rw.compare(
+        mean_colors, data, maps, imputers=("fixed", "linear"), fractions=(0.1, 0.5, 0.9), controls=(), progress=False
     )
     started, used = time.perf_counter(), time.process_time()
-    inspect(material, Settings(), progress=False)
+    comparison.audit(progress=False)
     seconds, used = time.perf_counter() - started, time.process_time() - used
     print(f"{len(data)} images, {options.methods} methods, 2 orders, 2 imputers, {torch.get_num_threads()} thread(s)")
-    print(f"{seconds:.0f} s, {used:.0f} s of computing ({'within' if seconds <= 600 else 'ABOVE'} the bar of 600)")
+    print(
+        f"{seconds:.0f} s, {used:.0f} CPU s ({'within' if seconds <= SECONDS else 'ABOVE'} the target of {SECONDS} s)"
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""A whole `compare` of two methods' ready maps against the bare forward passes of as many images, in one run; and its
-memory.
+"""`compare` on precomputed maps of two methods, against the forward passes alone; and its peak memory.
 
 python bench/comparison.py            # time
 python bench/comparison.py memory     # peak memory for 10,000 images of 32 × 32
@@ -14,12 +13,11 @@ import torch
 
 import roadworthy as rw
 from roadworthy.core.random import Key
-from roadworthy.imputers import noisy_linear as linear
 from roadworthy.models import cifar_resnet, resnet18
 
 
-def bare(model: torch.nn.Module, images: torch.Tensor, batch: int, passes: int) -> float:
-    """Seconds of `passes` forward passes over all images."""
+def forward_seconds(model: torch.nn.Module, images: torch.Tensor, batch: int, passes: int) -> float:
+    """Seconds for `passes` forward passes over all images."""
     with torch.no_grad():
         model(images[:batch])
         start = perf_counter()
@@ -30,40 +28,40 @@ def bare(model: torch.nn.Module, images: torch.Tensor, batch: int, passes: int) 
 
 
 class Timed:
-    """An imputer that knows how long it took."""
+    """Noisy Linear, with a stopwatch."""
 
     def __init__(self) -> None:
         self.imputer, self.seconds, self.images = rw.NoisyLinear(), 0.0, 0
 
     def __call__(self, batch, removed, key):
         start = perf_counter()
-        filled = self.imputer(batch, removed, key)
+        imputed = self.imputer(batch, removed, key)
         self.seconds += perf_counter() - start
         self.images += len(batch)
-        return filled
+        return imputed
 
 
 def time_of(name: str, model: torch.nn.Module, count: int, size: int, batch: int, kind: str, rounds: int) -> None:
-    """Each comparison between two rounds of bare passes, then medians: a machine's speed wanders by a quarter."""
+    """Medians over rounds; each comparison runs between two rounds of forward passes, because clock speeds drift."""
     images = Key(0).uniform(range(count), (3, size, size))
-    fields = {name: Key(1).fold(name).normal(range(count), (size, size)) for name in ("one", "other")}
+    noise = {name: Key(1).fold(name).normal(range(count), (size, size)) for name in ("one", "other")}
     blurred = rw.attributions.controls.blurred
-    maps = {name: field if kind == "scatter" else blurred(field, size / 10) for name, field in fields.items()}
+    maps = {name: field if kind == "scatter" else blurred(field, size / 10) for name, field in noise.items()}
     model = rw.Normalized(model).eval()
-    rw.impute(rw.NoisyLinear(), images[:1], maps["one"][:1] > 0)  # compile, or load
+    rw.impute(rw.NoisyLinear(), images[:1], maps["one"][:1] > 0)  # compiles, or loads the compiled code
     options = {"fractions": (0.1, 0.3, 0.5, 0.7, 0.9), "controls": (), "batch_size": batch, "progress": False}
-    passes = 1 + 2 * 2 * 5  # plain, and two methods at five fractions in two orders
+    passes = 1 + 2 * 2 * 5  # unmodified images, and two methods × two orders × five fractions
     rows = []
     for _ in range(rounds):
-        timed, before = Timed(), bare(model, images, batch, passes)
+        timed, before = Timed(), forward_seconds(model, images, batch, passes)
         start = perf_counter()
-        rw.compare(model, (images, torch.zeros(count).long()), maps, imputer={"linear": timed}, **options)
+        rw.compare(model, (images, torch.zeros(count).long()), maps, imputers={"linear": timed}, **options)
         whole = perf_counter() - start
-        plain = (before + bare(model, images, batch, passes)) / 2
-        forward, fill = plain / passes / count, timed.seconds / timed.images
-        rows.append((1e3 * forward, 1e3 * fill, fill / forward, whole / plain))
-    forward, fill, share, ratio = np.median(rows, axis=0)
-    print(f"{name:12} {kind:8} {size:5} {forward:10.2f} {fill:9.3f} {share:7.1%} {ratio:8.2f}", flush=True)
+        forwards = (before + forward_seconds(model, images, batch, passes)) / 2
+        forward, impute = forwards / passes / count, timed.seconds / timed.images
+        rows.append((1e3 * forward, 1e3 * impute, impute / forward, whole / forwards))
+    forward, impute, share, ratio = np.median(rows, axis=0)
+    print(f"{name:12} {kind:8} {size:5} {forward:10.2f} {impute:9.3f} {share:7.1%} {ratio:8.2f}", flush=True)
 
 
 def memory() -> None:
@@ -75,15 +73,15 @@ def memory() -> None:
         controls=("random", "blurred", "inverted"), progress=False,
     )  # fmt: skip
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"peak memory for 10,000 images: {peak:.2f} GB, {before:.2f} GB of it before the comparison")
+    print(f"peak memory for 10,000 images: {peak:.2f} GB; {before:.2f} GB before the comparison")
 
 
 def main() -> None:
     if sys.argv[1:] == ["memory"]:
         memory()
         return
-    print(f"{torch.get_num_threads()} threads; solver {linear.NoisyLinear().solve.__module__}")
-    print(f"{'model':12} {'maps':8} {'size':>5} {'forward ms':>10} {'fill ms':>9} {'share':>7} {'compare':>8}")
+    print(f"{torch.get_num_threads()} threads; solver {rw.NoisyLinear().solve.__module__}")
+    print(f"{'model':12} {'maps':8} {'size':>5} {'forward ms':>10} {'impute ms':>9} {'share':>7} {'compare':>8}")
     for kind in ("scatter", "blobs"):
         time_of("ResNet-20", cifar_resnet(), 256, 32, 64, kind, rounds=5)
         time_of("ResNet-18", resnet18(), 16, 224, 16, kind, rounds=4)

@@ -1,10 +1,12 @@
-"""The page of a large study: 16 methods × 2 orders × 3 imputers × 8 fractions × 10,000 images, read from a store.
+"""The report of a large experiment: 16 methods × 2 orders × 3 imputers × 8 fractions × 10,000 images, from disk.
 
-python bench/page.py            # the goal: 30 s and 8 MB
+python bench/page.py [--images 10000]            # target: 30 s and 8 MB
 """
 
+import argparse
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,62 +15,61 @@ import roadworthy as rw
 from roadworthy.core.masks import PAPER_FRACTIONS
 from roadworthy.core.random import Key
 from roadworthy.core.results import Point, Predictions
-from roadworthy.core.types import Batch
 from roadworthy.experiments.comparison import Comparison
-from roadworthy.experiments.stores.run_directory import Store, save_predictions
-from roadworthy.experiments.study import Examples
-from roadworthy.imputers import DatasetMean, ImageMean, NoisyLinear
+from roadworthy.experiments.results import Results
 from roadworthy.report.html.page import write_page
 
-IMAGES, METHODS, CLASSES = 10_000, 16, 10
+METHODS, CLASSES, EXAMPLES = 16, 10, 4
+IMPUTERS = {"linear": rw.NoisyLinear(), "fixed": rw.DatasetMean((0.5, 0.5, 0.5)), "image-mean": rw.imputers.ImageMean()}
 
 
-def study(imputers: list[str], seed: int = 0) -> dict[Point, Predictions]:
-    """Images of different difficulty; each method keeps or loses them at a share of its own."""
+def made_up_predictions(images: int, seed: int = 0) -> dict[Point, Predictions]:
+    """Images of different difficulty; each method loses them at its own fraction."""
     generator = np.random.default_rng(seed)
-    ids, labels = np.arange(IMAGES), generator.integers(CLASSES, size=IMAGES)
-    hard, predictions = generator.normal(size=IMAGES), {}
-    for imputer in imputers:
+    ids, labels = np.arange(images), generator.integers(CLASSES, size=images)
+    difficulty, predictions = generator.normal(size=images), {}
+    for imputer in IMPUTERS:
         for method in range(METHODS):
             for order, sign in (("morf", -1), ("lerf", 1)):
-                endurance = 0.5 + sign * 0.02 * method + 0.2 * hard + 0.2 * generator.normal(size=IMAGES)
+                lost_at = 0.5 + sign * 0.02 * method + 0.2 * difficulty + 0.2 * generator.normal(size=images)
                 for fraction in PAPER_FRACTIONS:
-                    predicted = np.where(endurance > fraction, labels, (labels + 1) % CLASSES)
-                    probability = 1 / (1 + np.exp(-10 * (endurance - fraction))).astype(np.float32)
+                    predicted = np.where(lost_at > fraction, labels, (labels + 1) % CLASSES)
+                    probability = 1 / (1 + np.exp(-10 * (lost_at - fraction))).astype(np.float32)
                     point = Point(f"method {method}", order, imputer, "no-retrain", fraction, 0)
                     predictions[point] = Predictions(ids, labels, predicted, probability)
     return predictions
 
 
-def examples(predictions: dict[Point, Predictions], size: int, images: int = 4) -> Examples:
-    """Noise for pictures: nothing is harder to compress."""
-    one, key = next(iter(predictions.values())), Key(0)
-    labels = rw.datasets.Arrays(np.zeros((images, 3, 1, 1), np.float32), one.labels[:images])
-    (batch,) = labels.batches(images)
-    pixels = key.fold("pixels").uniform(range(images), (3, size, size))
-    names = {point.method for point in predictions}
-    maps = {name: key.fold(name).uniform(range(images), (size, size)) for name in names}
-    return Examples(Batch(batch.ids, pixels, batch.labels), maps, batch.labels < 0)
+def comparison_of_noise(size: int) -> Comparison:
+    """Images and maps of noise, for the examples: nothing is harder to compress."""
+    key, ids = Key(0), range(EXAMPLES)
+    images = key.fold("pixels").uniform(ids, (3, size, size))
+    maps = {f"method {number}": key.fold(str(number)).uniform(ids, (size, size)) for number in range(METHODS)}
+    options = {"fractions": PAPER_FRACTIONS[1:], "controls": (), "progress": False}
+    labels = np.arange(EXAMPLES) % CLASSES
+    return rw.compare(lambda x: x.mean(dim=(2, 3)).repeat(1, 4)[:, :CLASSES], (images, labels), maps,
+                      imputers=IMPUTERS, **options)  # fmt: skip
 
 
 def main() -> None:
-    imputers = {"linear": NoisyLinear(), "fixed": DatasetMean((0.5, 0.5, 0.5)), "image-mean": ImageMean()}
-    made = study(list(imputers))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--images", type=int, default=10_000)
+    images = parser.parse_args().images
     with tempfile.TemporaryDirectory() as folder:
-        save_predictions(made, Path(folder) / "store")
+        Comparison(Results(made_up_predictions(images))).save(Path(folder) / "run")
         for size in (32, 224):
+            source = comparison_of_noise(size).source
             started = time.process_time()
-            predictions = Store(Path(folder) / "store").predictions()
+            loaded = rw.load(Path(folder) / "run")
             read = time.process_time() - started
-            comparison = Comparison(predictions, (), imputers, examples(predictions, size))
-            found = comparison.findings()
-            told = time.process_time() - started
-            page = write_page(Path(folder) / "page.html", found)
+            findings = replace(loaded, source=source).findings()
+            computed = time.process_time() - started
+            page = write_page(Path(folder) / "page.html", findings)
             seconds = time.process_time() - started
             print(
-                f"{METHODS} methods × 2 orders × {len(imputers)} imputers × {len(PAPER_FRACTIONS)} fractions × "
-                f"{IMAGES:,} images, pictures of {size} pixels: {seconds:.1f} CPU s (reading {read:.1f}, tables and "
-                f"fills {told - read:.1f}, page {seconds - told:.1f}), {page.stat().st_size / 1e6:.1f} MB"
+                f"{METHODS} methods × 2 orders × {len(IMPUTERS)} imputers × {len(PAPER_FRACTIONS)} fractions × "
+                f"{images:,} images, examples of {size} pixels: {seconds:.1f} CPU s (reading {read:.1f}, tables and "
+                f"examples {computed - read:.1f}, page {seconds - computed:.1f}), {page.stat().st_size / 1e6:.1f} MB"
             )
 
 

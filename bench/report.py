@@ -1,4 +1,4 @@
-"""Run the benches side by side and write what they print to docs/performance.md, with the machine named.
+"""Run all benchmarks and write what they print to docs/performance.md, with the name of the machine.
 
 python bench/report.py
 """
@@ -13,18 +13,18 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 BENCHES = {
-    "Filling holes": ["imputation.py"],
-    "A whole comparison against bare forward passes": ["comparison.py"],
-    "Its memory": ["comparison.py", "memory"],
-    "The eight maps against Captum's NoiseTunnel": [
+    "Imputation": ["imputation.py"],
+    "A comparison against its forward passes": ["comparison.py"],
+    "Memory of a comparison": ["comparison.py", "memory"],
+    "Maps against Captum's NoiseTunnel": [
         "attributions.py",
         *filter(None, [os.environ.get("ROADWORTHY_DATA")]),
     ],
-    "Retraining with linear against fixed fill": ["retraining.py"],
+    "Retraining with linear against fixed imputation": ["retraining.py"],
     "The leakage audit, given the maps": ["audit.py"],
     "Statistics": ["statistics.py"],
-    "The lab book": ["lab_book.py"],
-    "The page": ["page.py"],
+    "The run directory": ["run_directory.py"],
+    "The report": ["page.py"],
 }
 
 
@@ -35,20 +35,20 @@ def machine() -> str:
     return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}"
 
 
-def printed(words: list[str]) -> str:
-    command = [sys.executable, str(ROOT / "bench" / words[0]), *words[1:]]
+def output_of(arguments: list[str]) -> str:
+    command = [sys.executable, str(ROOT / "bench" / arguments[0]), *arguments[1:]]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def main() -> None:
     page = [
-        "# Performance\n\nWritten by `make bench`; every ratio is of one run on one machine, which did nothing else.\n",
+        "# Performance\n\nWritten by `make bench`. Every ratio comes from one run on one otherwise idle machine.\n",
         f"Machine: {machine()}.\n",
     ]
-    for title, words in BENCHES.items():
-        text = printed(words)
+    for title, arguments in BENCHES.items():
+        text = output_of(arguments)
         print(f"## {title}\n{text}", flush=True)
-        page.append(f"## {title}\n\n`python bench/{' '.join(words[:1])}`\n\n```text\n{text.rstrip()}\n```\n")
+        page.append(f"## {title}\n\n`python bench/{' '.join(arguments[:1])}`\n\n```text\n{text.rstrip()}\n```\n")
     (ROOT / "docs" / "performance.md").write_text("\n".join(page))
 
 

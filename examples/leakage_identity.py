@@ -1,4 +1,4 @@
-"""What does retraining really measure? The paper's two example worlds, decomposed exactly.
+"""What does an evaluation measure, features or masks? The paper's two example worlds, decomposed exactly.
 
 python examples/leakage_identity.py
 """

@@ -1,4 +1,4 @@
-"""Rank a method of your own against Integrated Gradients, on the demo's digits.
+"""Rank your own method against Integrated Gradients, on the demo's digits.
 
 python examples/own_method.py
 """
@@ -8,7 +8,7 @@ from roadworthy.experiments.demo import digits_demo
 
 
 def darkness(model, batch, key):
-    """A method that knows nothing: where the image is dark. Any function (model, batch, key) -> scores will do."""
+    """An uninformative method: where the image is dark. Any function (model, batch, key) -> maps is a method."""
     return 1 - batch.images.mean(dim=1)
 
 

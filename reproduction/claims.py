@@ -1,9 +1,8 @@
-"""What the paper says, and whether it holds here: one line each, from the committed tables alone."""
+"""The paper's claims and whether they hold here, from the committed tables alone."""
 
 from typing import NamedTuple
 
 from reproduction.tables import (
-    EVALUATORS,
     GAP,
     ORDERS,
     Setting,
@@ -19,15 +18,15 @@ from reproduction.tables import (
 )
 
 SURE = 0.1
-"""A correlation has to move by more than this for a claim to hold; less is partly."""
+"""A claim holds if a correlation changes by more than this, and partly if by less."""
 
 
 class Claim(NamedTuple):
     name: str
     paper: str
     here: str
-    prediction: str
-    """holds, holds partly or does not hold, and by how much"""
+    outcome: str
+    """holds, holds partly or does not hold, and the change"""
 
 
 def claims() -> list[Claim]:
@@ -41,8 +40,8 @@ def claims() -> list[Claim]:
         _agreement_of_evaluators("food101", "morf"),
         _agreement_of_evaluators("food101", "lerf"),
         _cheap(),
-        _masks_leak(),
-        _linear_hides(),
+        _masks_reveal_class(),
+        _linear_hides_masks(),
         _neighbors(),
         _gain(),
         _debiasing(),
@@ -50,101 +49,100 @@ def claims() -> list[Claim]:
     ]
 
 
-# ── agreement, from fixed to linear fill ─────────────────────────────────────────────────────────────────────────────
+# ── agreement with fixed and with linear imputation ──────────────────────────────────────────────────────────────────
 
 
 def _agreement_of_orders(experiment: str, evaluator: str) -> Claim:
-    pairs = [((evaluator, "morf", fill), (evaluator, "lerf", fill)) for fill in ("fixed", "linear")]
-    return _moved(
-        f"{_title(experiment)}, {EVALUATORS[evaluator]}: MoRF and LeRF", experiment, pairs, ("removed", "kept")
-    )
+    pairs = [((evaluator, "morf", imputer), (evaluator, "lerf", imputer)) for imputer in ("fixed", "linear")]
+    return _change(f"{_title(experiment)}, {evaluator}: MoRF and LeRF", experiment, pairs, ("kept", "removed"))
 
 
 def _agreement_of_evaluators(experiment: str, order: str) -> Claim:
-    pairs = [(("retrain", order, fill), ("no-retrain", order, fill)) for fill in ("fixed", "linear")]
-    return _moved(f"{_title(experiment)}, {ORDERS[order]}: retrain and no-retrain", experiment, pairs, ("removed",))
+    pairs = [(("retrain", order, imputer), ("no-retrain", order, imputer)) for imputer in ("fixed", "linear")]
+    return _change(f"{_title(experiment)}, {ORDERS[order]}: retrain and no-retrain", experiment, pairs, ("removed",))
 
 
-def _moved(name: str, experiment: str, pairs: list[tuple[Setting, Setting]], pairings: tuple[str, ...]) -> Claim:
-    """It holds if the agreement moves as the paper's does, under every pairing, and is sure in the end."""
-    before, after = (_said(experiment, *pair) for pair in pairs)
-    way = 1 if after > before else -1
-    verb = "agree better" if way > 0 else "agree less"
-    name, said = f"{name} {verb} with linear fill than with fixed", f"{number(before)} → {number(after)}"
-    moves, lows, texts = [], [], []
+def _change(name: str, experiment: str, pairs: list[tuple[Setting, Setting]], pairings: tuple[str, ...]) -> Claim:
+    """Holds if the agreement changes as in the paper under every pairing and, where it should grow, ends above 0."""
+    before, after = (_in_paper(experiment, *pair) for pair in pairs)
+    sign = 1 if after > before else -1
+    verb = "agree better" if sign > 0 else "agree less"
+    name, reported = f"{name} {verb} with linear than with fixed imputation", f"{number(before)} → {number(after)}"
+    changes, lows, texts = [], [], []
     for pairing in pairings:
         fixed, linear = (agreement(experiment, *pair, pairing) for pair in pairs)
         if fixed is None or linear is None:
-            return Claim(name, said, GAP, "not run")
-        moves.append(float(linear["spearman"] - fixed["spearman"]))
+            return Claim(name, reported, GAP, "not run")
+        changes.append(float(linear["spearman"] - fixed["spearman"]))
         lows.append(float(linear["low"]))
         texts.append(f"{f'{pairing}: ' if len(pairings) > 1 else ''}{spread(fixed)} → {spread(linear)}")
-    word, by = _word([way * move for move in moves], SURE), ", ".join(f"{move:+.2f}" for move in moves)
-    if way > 0 and word == "holds" and min(lows) <= 0:  # to disagree less is not yet to agree
-        return Claim(name, said, "; ".join(texts), f"holds partly ({by}, but no sure agreement)")
-    return Claim(name, said, "; ".join(texts), f"{word} ({by})")
+    outcome = _outcome([sign * change for change in changes], SURE)
+    details = ", ".join(f"{change:+.2f}" for change in changes)
+    if sign > 0 and outcome == "holds" and min(lows) <= 0:  # disagreeing less is not yet agreement
+        outcome, details = "holds partly", f"{details}; the agreement is not significantly above 0"
+    return Claim(name, reported, "; ".join(texts), f"{outcome} ({details})")
 
 
-def _said(table: str, a: Setting, b: Setting) -> float:
+def _in_paper(table: str, a: Setting, b: Setting) -> float:
     row = pair_row(paper("agreement"), a, b, table=table)
     if row is None:
-        raise LookupError(f"the paper's {table} has no {a} with {b}")
+        raise LookupError(f"the paper's table {table} has no {a} with {b}")
     return float(row["spearman"])
 
 
-def _word(moves: list[float], sure: float = 0.0) -> str:
+def _outcome(changes: list[float], sure: float = 0.0) -> str:
     """
-    >>> _word([0.2, 0.3], 0.1), _word([0.2, -0.1], 0.1), _word([0.05], 0.1), _word([-0.2])
+    >>> _outcome([0.2, 0.3], 0.1), _outcome([0.2, -0.1], 0.1), _outcome([0.05], 0.1), _outcome([-0.2])
     ('holds', 'holds partly', 'holds partly', 'does not hold')
     """
-    if min(moves) > sure:
+    if min(changes) > sure:
         return "holds"
-    return "holds partly" if max(moves) > 0 else "does not hold"
+    return "holds partly" if max(changes) > 0 else "does not hold"
 
 
 def _title(experiment: str) -> str:
     return {"cifar10": "CIFAR-10", "food101": "Food-101"}[experiment]
 
 
-# ── cost, leaks, fills ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── cost, leakage, imputers ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _cheap() -> Claim:
     share = only(ours("cost"), imputer="linear")["road"] / only(ours("cost"), imputer="fixed")["roar"]
     here = f"{percent(share, 2)} % at the paper's 40 epochs and 5 : 1 split, extrapolated from seconds per image"
-    return Claim("ROAD costs about 1 % of ROAR, maps left aside", "0.9 %", here, _word([0.02 - share]))
+    return Claim("ROAD costs about 1 % of ROAR, without the maps", "0.9 %", here, _outcome([0.02 - share]))
 
 
-def _masks_leak() -> Claim:
-    every = where(ours("masks"), experiment="cifar10", order="morf")
-    rows = where(every, method="IG-SG")
-    best, most = (table.loc[table["accuracy"].idxmax()] for table in (rows, every))
+def _masks_reveal_class() -> Claim:
+    masks = where(ours("masks"), experiment="cifar10", order="morf")
+    rows = where(masks, method="IG-SG")
+    best, largest = (table.loc[table["accuracy"].idxmax()] for table in (rows, masks))
     interval = f"[{percent(best['low'])}, {percent(best['high'])}] at {percent(best['fraction'], 0)} % removed"
     here = (
         f"{percent(best['accuracy'])} % {interval}, {best['images']:,.0f} masks; "
-        f"chance {percent(best['chance'])} %; most: {most['method']}, {percent(most['accuracy'])} %"
+        f"chance {percent(best['chance'])} %; highest: {largest['method']}, {percent(largest['accuracy'])} %"
     )
-    word = _word(list(rows["low"] - rows["chance"]))
-    return Claim("The masks of IG-SG alone give the class away", "almost 80 %, 50,000 masks", here, word)
+    outcome = _outcome(list(rows["low"] - rows["chance"]))
+    return Claim("The masks of IG-SG alone predict the class", "almost 80 %, 50,000 masks", here, outcome)
 
 
-def _linear_hides() -> Claim:
-    rows = where(ours("recovery"), experiment="cifar10", masks="scatter")
-    fixed, linear = (where(rows, imputer=fill)["error"] for fill in ("fixed", "linear"))
-    ranges = [f"{percent(one.min())} to {percent(one.max())} %" for one in (fixed, linear)]
+def _linear_hides_masks() -> Claim:
+    rows = where(ours("detection"), experiment="cifar10", masks="scatter")
+    fixed, linear = (where(rows, imputer=imputer)["error"] for imputer in ("fixed", "linear"))
+    ranges = [f"{percent(errors.min())} to {percent(errors.max())} %" for errors in (fixed, linear)]
     return Claim(
-        "Which pixels were imputed can be told almost without error under fixed fill, much worse under linear fill",
+        "Imputed pixels are detected almost without error after fixed imputation, with much larger error after linear",
         "near 0; much harder",
         f"errors {ranges[0]} (fixed), {ranges[1]} (linear)",
-        _word([linear.min() - 5 * fixed.max(), linear.min() - fixed.max()]),
+        _outcome([linear.min() - 5 * fixed.max(), linear.min() - fixed.max()]),
     )
 
 
 def _neighbors() -> Claim:
-    found = where(ours("neighbors"), experiment="cifar10").set_index("neighbors")["within"]
-    here = f"{number(found['direct'])} direct, {number(found['diagonal'])} diagonal, within images"
-    near = [0.05 - abs(found["direct"] - 0.89), 0.05 - abs(found["diagonal"] - 0.82)]
-    return Claim("Neighboring pixels are alike", ".89 direct, .82 diagonal", here, _word(near))
+    within = where(ours("neighbors"), experiment="cifar10").set_index("neighbors")["within"]
+    here = f"{number(within['direct'])} direct, {number(within['diagonal'])} diagonal, within images"
+    tolerances = [0.05 - abs(within["direct"] - 0.89), 0.05 - abs(within["diagonal"] - 0.82)]
+    return Claim("Neighboring pixels are correlated", ".89 direct, .82 diagonal", here, _outcome(tolerances))
 
 
 def _gain() -> Claim:
@@ -152,10 +150,10 @@ def _gain() -> Claim:
     best = table.loc[table["imputation"].idxmin()]
     here = f"best of four: alpha {best['alpha']:g}, hint {best['hint']:g}, MSE {number(best['imputation'], 4)}"
     return Claim(
-        "GAIN fills best with alpha 100 and hint rate .01",
+        "GAIN imputes best with alpha 100 and hint rate .01",
         "MSE .0085",
         here,
-        _word([1.0 if best["alpha"] == 100 else -1.0, 1.0 if best["hint"] == 0.01 else -1.0]),
+        _outcome([1.0 if best["alpha"] == 100 else -1.0, 1.0 if best["hint"] == 0.01 else -1.0]),
     )
 
 
@@ -163,24 +161,18 @@ def _gain() -> Claim:
 
 
 def _debiasing() -> Claim:
-    moves, texts = [], []
-    for pairing in ("removed", "kept"):
+    changes, texts = [], []
+    for pairing in ("kept", "removed"):
         before, after = (
             float(only(ours("debiased-agreement"), experiment="cifar10", imputer=name, pairing=pairing)["spearman"])
             for name in ("linear", "linear + debiased")
         )
-        moves.append(after - before)
+        changes.append(after - before)
         texts.append(f"{pairing}: {number(before)} → {number(after)}")
-    if not all(move == move for move in moves):
-        return Claim(
-            "Debiasing brings MoRF and LeRF of retraining closer", ".57 → .68", "; ".join(texts), "cannot be told"
-        )
-    return Claim(
-        "Debiasing brings MoRF and LeRF of retraining closer",
-        ".57 → .68",
-        "; ".join(texts),
-        f"{_word(moves)} ({', '.join(f'{move:+.2f}' for move in moves)})",
-    )
+    details = ", ".join(f"{change:+.2f}" for change in changes)
+    defined = all(change == change for change in changes)
+    outcome = f"{_outcome(changes)} ({details})" if defined else "undefined"
+    return Claim("Debiasing brings MoRF and LeRF of retraining closer", ".57 → .68", "; ".join(texts), outcome)
 
 
 def toy_order(order: str) -> list[str]:
@@ -192,8 +184,8 @@ def toy_order(order: str) -> list[str]:
 def _toy() -> Claim:
     morf, lerf = toy_order("morf"), toy_order("lerf")
     return Claim(
-        "Toy world: gauss, which knows nothing, comes second in MoRF and next to worst in LeRF",
-        "so",
+        "Toy world: gauss, which is uninformative, comes second in MoRF and second to last in LeRF",
+        "as claimed",
         f"MoRF: {', '.join(morf)}; LeRF: {', '.join(lerf)}",
-        _word([1.0 if morf[1] == "gauss" else -1.0, 1.0 if lerf[-2] == "gauss" else -1.0]),
+        _outcome([1.0 if morf[1] == "gauss" else -1.0, 1.0 if lerf[-2] == "gauss" else -1.0]),
     )

@@ -1,4 +1,4 @@
-"""From stores to the small tables in reproduction/results: every point with its trial id, and what follows from them.
+"""From run directories to the small tables in reproduction/results: every point with its id, and what follows from it.
 
 python -m reproduction.collect [--runs runs]
 """
@@ -8,156 +8,148 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from reproduction.ids import detection_measure, geometry_measure, mask_measure, point_id
+from reproduction.tables import AUDITED, EXPERIMENTS, HERE, METHODS, SHARES
 from roadworthy import statistics
-from roadworthy.cli.run import opened
+from roadworthy.audit.debiasing import debiased
 from roadworthy.core.results import Point, Predictions
-from roadworthy.experiments import runner
-from roadworthy.experiments.auditing import Measure, Settings, most_relevant_share
-from roadworthy.experiments.auditor import QUESTIONS, AuditWork, audit_tables, pending_audit
-from roadworthy.experiments.stores.run_directory import Store
-from roadworthy.statistics.scores import blocks
+from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, Measure, tables_of
+from roadworthy.experiments.pending import survey
+from roadworthy.experiments.run import open_run
 
-HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-METHODS = tuple(f"{base}{end}" for base in ("IG", "GB") for end in ("", "-SG", "-SQ", "-Var"))
-EXPERIMENTS = {
-    "cifar10": ("cifar10-cpu", "cifar10-cpu-retrain"),
-    "cifar10-resnet18": ("cifar10-cpu-resnet18",),
-    "food101": ("food101-cpu", "food101-cpu-retrain"),
-}
-"""experiment to its stores, which are about the same images and the same explained model"""
-AUDITED = {"cifar10": tuple(QUESTIONS), "cifar10-resnet18": ("geometry",), "food101": ("geometry",)}
-"""experiment to what its first store was asked"""
-SHARES = (0.3, 0.5, 0.7)
-"""at which it was asked: those at which models were retrained"""
+POINT = ["method", "order", "imputer", "evaluator", "fraction", "seed"]
+"""columns of a point; model and units have one value"""
 DRAWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """What the stores of an experiment hold."""
+class Collected:
+    """The complete curves in the run directories of an experiment."""
 
     predictions: dict[Point, Predictions]
-    trials: dict[Point, str]
-    """trial ids"""
-    durations: dict[str, float]
-    facts: dict[str, object]
+    ids: dict[Point, str]
+    seconds: dict[Point, float]
+    runs: dict[str, dict[str, Any]]
+    """facts about each run"""
     missing: int
+    """points that are not complete"""
 
 
-def held(stores: list[Path]) -> Held:
+def collect(folders: list[Path]) -> Collected:
     predictions: dict[Point, Predictions] = {}
-    trials: dict[Point, str] = {}
-    durations: dict[str, float] = {}
-    facts: dict[str, object] = {}
+    ids: dict[Point, str] = {}
+    seconds: dict[Point, float] = {}
+    runs: dict[str, dict[str, Any]] = {}
     missing = 0
-    for folder in stores:
-        store, work = opened(folder)
-        assert work is not None, f"{folder} has no plan"
-        whole, _ = statistics.complete_curves(runner.predictions(work, store), work.trials)
-        predictions |= whole
-        trials |= {point: work.trials[point].id for point in whole}
-        note = store.manifest()
-        durations |= note["durations"]
-        missing += len(work.missing_trials)
-        facts[folder.name] = {
-            "fingerprints": note["fingerprints"],
-            "versions": note["versions"],
-            "date": note["date"],
-            "items": work.total,
-            "missing": work.missing,
-            "seconds": round(sum(note["durations"].values())),
+    for folder in folders:
+        opened = open_run(folder)
+        state, manifest = survey(opened.design, opened.store), opened.store.manifest()
+        complete, durations = opened.results().predictions, manifest["durations"]
+        predictions |= complete
+        ids |= {point: point_id(state.points[point]) for point in complete}
+        seconds |= {point: sum(durations.get(item.id, np.nan) for item in state.points[point]) for point in complete}
+        missing += sum(not state.complete(point) for point in state.points)
+        runs[folder.name] = {
+            "fingerprints": manifest["fingerprints"],
+            "versions": manifest["versions"],
+            "date": manifest["date"],
+            "items": len(state.goals),
+            "missing": len(state.missing),
+            "seconds": round(sum(durations.values())),
         }
-    return Held(predictions, trials, durations, facts, missing)
+    return Collected(predictions, ids, seconds, runs, missing)
 
 
-def trial_table(found: Held) -> pd.DataFrame:
+def point_table(collected: Collected) -> pd.DataFrame:
     rows = []
-    for point, prediction in found.predictions.items():
-        low, high = statistics.share_interval(prediction.correct[None].astype(float))
-        seconds = found.durations.get(found.trials[point], np.nan)
-        rows.append((found.trials[point], *point, len(prediction), prediction.correct.mean(), low, high, seconds))
-    columns = ["trial", *Point._fields, "images", "accuracy", "low", "high", "seconds"]
-    return pd.DataFrame(rows, columns=columns)
+    for point, predictions in collected.predictions.items():
+        low, high = statistics.share_interval(predictions.correct[None].astype(float))
+        values = (len(predictions), predictions.correct.mean(), low, high, collected.seconds[point])
+        rows.append((collected.ids[point], *(getattr(point, name) for name in POINT), *values))
+    return pd.DataFrame(rows, columns=["item", *POINT, "images", "accuracy", "low", "high", "seconds"])
 
 
-def eight(found: Held) -> dict[Point, Predictions]:
-    return {point: prediction for point, prediction in found.predictions.items() if point.method in METHODS}
+def of_the_paper(collected: Collected) -> dict[Point, Predictions]:
+    """The points of the paper's eight methods."""
+    return {point: one for point, one in collected.predictions.items() if point.method in METHODS}
 
 
-def score_table(found: Held) -> pd.DataFrame:
-    """Of all maps, the blurred copies and controls too; ranks among the eight are the docs' business."""
-    table = statistics.ranking(found.predictions)
+def score_table(collected: Collected) -> pd.DataFrame:
+    """Of all methods, blurred copies and controls included."""
+    table = statistics.ranking(collected.predictions)
     return table[["method", "evaluator", "imputer", "srg", "srg_low", "srg_high", "morf", "lerf", "images"]]
 
 
-def debiased_table(found: Held, geometry: pd.DataFrame) -> pd.DataFrame:
-    """Acc' of the curves that were filled linearly, at the shares whose γ was measured."""
-    curves = statistics.curves(found.predictions)
-    table = statistics.debiased(curves[curves["imputer"] == "linear"], geometry, chance=0.1)
-    ids = {point: trial for point, trial in found.trials.items() if point.imputer == "linear" and point.seed == 0}
-    places = zip(table["method"], table["order"], table["evaluator"], table["fraction"], strict=True)
-    table.insert(0, "trial", [ids[Point(m, o, "linear", j, f, 0)] for m, o, j, f in places])
+def agreement_table(collected: Collected) -> pd.DataFrame:
+    table = statistics.agreement_intervals(of_the_paper(collected))
+    return table[[name for name in table if not name.startswith(("kendall", "alpha", "model_", "units_"))]]
+
+
+def debiased_table(collected: Collected, geometry: pd.DataFrame) -> pd.DataFrame:
+    """Acc' of the linearly imputed points whose γ was measured."""
+    curves = statistics.curves(collected.predictions)
+    table = debiased(curves[curves["imputer"] == "linear"], geometry, chance=0.1)
+    points = zip(table["method"], table["order"], table["evaluator"], table["fraction"], strict=True)
+    items = [collected.ids[Point(m, order, "linear", evaluator, f, 0)] for m, order, evaluator, f in points]
+    table.insert(0, "item", items)
     return table.drop(columns=["imputer", "clipped"])
 
 
-def debiased_agreement(debiased: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """MoRF and LeRF of the retrained curves, before and after debiasing, at the shares where all eight are defined."""
-    evaluated = debiased[(debiased["evaluator"] == "retrain") & debiased["method"].isin(METHODS)]
+def debiased_agreement(table: pd.DataFrame) -> Iterator[dict[str, object]]:
+    """MoRF against LeRF, retrained, before and after debiasing, where both are defined."""
+    points = table[(table["evaluator"] == "retrain") & table["method"].isin(METHODS)]
     for column, name in (("accuracy", "linear"), ("debiased", "linear + debiased")):
         for pairing in ("removed", "kept"):
-            found = _spearman(evaluated, column, pairing)
-            yield {"imputer": name, "pairing": pairing, "spearman": found[0], "fractions": found[1]}
+            spearman, fractions = _mean_spearman(points, column, pairing)
+            yield {"imputer": name, "pairing": pairing, "spearman": spearman, "fractions": fractions}
 
 
-def _spearman(points: pd.DataFrame, column: str, pairing: str) -> tuple[float, int]:
-    square = points.pivot(index="method", columns=["order", "fraction"], values=column)
-    found = []
+def _mean_spearman(points: pd.DataFrame, column: str, pairing: str) -> tuple[float, int]:
+    """The mean over fractions, and how many fractions have a correlation."""
+    matrix = points.pivot(index="method", columns=["order", "fraction"], values=column)
+    correlations = []
     for fraction in sorted(set(points["fraction"])):
         other = fraction if pairing == "removed" else round(1 - fraction, 9)
-        if ("lerf", other) not in square:
+        if ("lerf", other) not in matrix:
             continue
-        pair = square[[("morf", fraction), ("lerf", other)]].dropna()
+        pair = matrix[[("morf", fraction), ("lerf", other)]].dropna()
         if len(pair) > 2:
-            found.append(statistics.spearman(-pair.iloc[:, 0].to_numpy(), pair.iloc[:, 1].to_numpy()))
-    return (float(np.mean(found)) if found else np.nan), len(found)
+            correlations.append(statistics.spearman(-pair.iloc[:, 0].to_numpy(), pair.iloc[:, 1].to_numpy()))
+    return (float(np.mean(correlations)) if correlations else np.nan), len(correlations)
 
 
-def audit_of(folder: Path, questions: tuple[str, ...]) -> dict[str, pd.DataFrame]:
-    """masks, recovery and geometry, each row with the id of the audit item that it comes from."""
-    store, work = opened(folder)
-    assert work is not None, f"{folder} has no plan"
-    audit = pending_audit(work.plan, store, Settings(SHARES), work.prints, questions)
-    tables = audit_tables(audit, store)
-    return {name: _with_items(tables[name], audit) for name in questions}
+def audit_tables(folder: Path, questions: tuple[str, ...]) -> dict[str, pd.DataFrame]:
+    """The audit's tables, each row with the id of the item it comes from; {} if there was no audit."""
+    opened = open_run(folder)
+    state = survey(opened.design, opened.store)
+    audit = AuditDesign(opened.design, state.blocks, state.copies, AuditSettings(SHARES, questions=questions))
+    items = {measure: item for measure, item in audit.items().items() if item.id in state.stored}
+    if not items:
+        return {}
+    tables = tables_of(items.values(), opened.store, None, 0.1)
+    return {
+        name: tables[name].assign(item=[items[_measure(name, row)].id for row in tables[name].to_dict("records")])
+        for name in questions
+    }
 
 
-def _with_items(table: pd.DataFrame, audit: AuditWork) -> pd.DataFrame:
-    return table.assign(item=[audit.items[_measure(row)].id for row in table.to_dict("records")])
+def _measure(table: str, row: dict[Any, Any]) -> Measure:
+    if table == "masks":
+        return mask_measure(row["method"], row["order"], row["fraction"])
+    return detection_measure(row["imputer"], row["masks"]) if table == "detection" else geometry_measure(row["method"])
 
 
-def _measure(row: dict[str, object]) -> Measure:
-    if "bits" in row:
-        share = most_relevant_share(str(row["order"]), float(str(row["fraction"])))
-        return Measure("masks", str(row["method"]), share=share)
-    if "gamma" in row:
-        return Measure("geometry", str(row["method"]))
-    masks, imputer = str(row["masks"]), str(row["imputer"])
-    return (
-        Measure("predictor", imputer=imputer) if masks in ("scatter", "blobs") else Measure("recovery", masks, imputer)
-    )
-
-
-def blur_table(found: Held) -> pd.DataFrame:
-    """What blurring a map does to its curves, per method, fill and order: mean over shares, paired over images."""
+def blur_table(collected: Collected) -> pd.DataFrame:
+    """How blurring the maps changes each score, per method and imputer; paired over images."""
     rows = []
-    for block in blocks(
-        {point: prediction for point, prediction in found.predictions.items() if point.evaluator == "no-retrain"}
-    ):
+    points = {point: one for point, one in collected.predictions.items() if point.evaluator == "no-retrain"}
+    for block in statistics.blocks(points):
         for score in ("morf", "lerf", "srg"):
             values = block.scores[score]
             for method in (name for name in METHODS if f"{name} blurred" in values):
@@ -167,81 +159,78 @@ def blur_table(found: Held) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["imputer", "method", "score", "change", "low", "high"])
 
 
-def carry_over(all_found: dict[str, Held]) -> pd.DataFrame:
-    """Do two experiments rank the eight alike? Spearman of the combined score, images resampled in each."""
-    names = list(all_found)
-    drawn, scores = {}, {}
-    for number, name in enumerate(names):
-        for block in blocks(
-            {point: one for point, one in eight(all_found[name]).items() if point.evaluator == "no-retrain"}
-        ):
+def carry_over(experiments: dict[str, Collected]) -> pd.DataFrame:
+    """Spearman correlation of the eight methods' srg in two experiments; images are resampled in each."""
+    scores, resampled = {}, {}
+    for seed, (name, collected) in enumerate(experiments.items()):
+        points = {point: one for point, one in of_the_paper(collected).items() if point.evaluator == "no-retrain"}
+        for block in statistics.blocks(points):
             values = np.stack([block.scores["srg"][method] for method in METHODS])
             scores[name, block.key.imputer] = values.mean(axis=(1, 2))
-            drawn[name, block.key.imputer] = statistics.resampled_means(values, DRAWS, seed=number)
-    rows = []
+            resampled[name, block.key.imputer] = statistics.resampled_means(values, DRAWS, seed=seed)
+    names, rows = list(experiments), []
     for first, second in ((a, b) for i, a in enumerate(names) for b in names[i + 1 :]):
         for imputer in ("fixed", "linear"):
-            if (first, imputer) not in scores or (second, imputer) not in scores:
+            a, b = (first, imputer), (second, imputer)
+            if a not in scores or b not in scores:
                 continue
-            pairs = zip(drawn[first, imputer], drawn[second, imputer], strict=True)
-            low, high = np.nanpercentile([statistics.spearman(a, b) for a, b in pairs], [2.5, 97.5])
-            rows.append(
-                (
-                    first,
-                    second,
-                    imputer,
-                    statistics.spearman(scores[first, imputer], scores[second, imputer]),
-                    low,
-                    high,
-                )
-            )
+            draws = [statistics.spearman(*pair) for pair in zip(resampled[a], resampled[b], strict=True)]
+            low, high = np.nanpercentile(draws, [2.5, 97.5])
+            rows.append((first, second, imputer, statistics.spearman(scores[a], scores[b]), low, high))
     return pd.DataFrame(rows, columns=["first", "second", "imputer", "spearman", "low", "high"])
 
 
-def write(name: str, table: pd.DataFrame) -> None:
-    RESULTS.mkdir(exist_ok=True)
+def tables_from(runs: Path, experiments: dict[str, Collected]) -> dict[str, pd.DataFrame]:
+    parts: dict[str, list[pd.DataFrame]] = {}
+
+    def add(name: str, experiment: str, table: pd.DataFrame) -> None:
+        part = table.copy()
+        part.insert(0, "experiment", experiment)
+        parts.setdefault(name, []).append(part)
+
+    for experiment, collected in experiments.items():
+        add("points", experiment, point_table(collected))
+        add("scores", experiment, score_table(collected))
+        add("agreement", experiment, agreement_table(collected))
+        if any(point.method.endswith(" blurred") for point in collected.predictions):
+            add("blur", experiment, blur_table(collected))
+        audits = audit_tables(runs / EXPERIMENTS[experiment][0], AUDITED[experiment])
+        for name, table in audits.items():
+            add(name, experiment, table)
+        if audits:
+            points = debiased_table(collected, audits["geometry"])
+            add("debiased", experiment, points)
+            add("debiased-agreement", experiment, pd.DataFrame(list(debiased_agreement(points))))
+    tables = {name: pd.concat(several, ignore_index=True) for name, several in parts.items()}
+    return {**tables, "carry-over": carry_over(experiments)}
+
+
+def write(name: str, table: pd.DataFrame, folder: Path = RESULTS) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    (RESULTS / f"{name}.csv").write_text(text, encoding="utf-8")
+    (folder / f"{name}.csv").write_text(text, encoding="utf-8")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
-    runs = parser.parse_args().runs
-    found = {}
-    for name, stores in EXPERIMENTS.items():
-        there = [runs / store for store in stores if (runs / store / "plan.toml").exists()]
-        if there:
-            found[name] = held(there)
-    tables: dict[str, list[pd.DataFrame]] = {}
-
-    def keep(name: str, experiment: str, table: pd.DataFrame) -> None:
-        kept = table.copy()
-        kept.insert(0, "experiment", experiment)
-        tables.setdefault(name, []).append(kept)
-
-    for experiment, one in found.items():
-        keep("trials", experiment, trial_table(one))
-        keep("scores", experiment, score_table(one))
-        agreement = statistics.agreement_intervals(eight(one))
-        keep("agreement", experiment, agreement[[c for c in agreement if not c.startswith(("kendall", "alpha"))]])
-        if any(point.method.endswith(" blurred") for point in one.predictions):
-            keep("blur", experiment, blur_table(one))
-        if experiment in AUDITED and Store(runs / EXPERIMENTS[experiment][0]).ids("audit"):
-            audits = audit_of(runs / EXPERIMENTS[experiment][0], AUDITED[experiment])
-            for name, table in audits.items():
-                keep(name, experiment, table)
-            points = debiased_table(one, audits["geometry"])
-            keep("debiased", experiment, points)
-            keep("debiased-agreement", experiment, pd.DataFrame(list(debiased_agreement(points))))
-    for name, parts in tables.items():
-        write(name, pd.concat(parts, ignore_index=True))
-    write("carry-over", carry_over(found))
-    write("gain-search", pd.read_csv(runs / "gain-search.csv"))
-    facts = {name: {"stores": one.facts, "missing": one.missing} for name, one in found.items()}
-    (RESULTS / "facts.json").write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    for name, one in found.items():
-        print(f"{name}: {len(one.predictions):,} points, {one.missing:,} missing")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="holds a run directory per plan")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    experiments = {}
+    for name, plans in EXPERIMENTS.items():
+        folders = [options.runs / plan for plan in plans if (options.runs / plan / "plan.toml").exists()]
+        if folders:
+            experiments[name] = collect(folders)
+    for name, table in tables_from(options.runs, experiments).items():
+        write(name, table, options.out)
+    search = options.runs / "gain-search.csv"
+    if search.exists():
+        write("gain-search", pd.read_csv(search), options.out)
+    facts = {name: {"runs": one.runs, "missing": one.missing} for name, one in experiments.items()}
+    text = json.dumps(facts, indent=1, sort_keys=True) + "\n"
+    (options.out / "facts.json").write_text(text, encoding="utf-8")
+    for name, collected in experiments.items():
+        print(f"{name}: {len(collected.predictions):,} points, {collected.missing:,} missing")
 
 
 if __name__ == "__main__":

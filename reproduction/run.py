@@ -1,51 +1,71 @@
-"""All of docs/reproduction.md from nothing: python -m reproduction.run (stop it at any moment, and run it again)."""
+"""Compute everything in docs/reproduction.md: python -m reproduction.run [--dry-run]
 
+It takes hours. Interrupt it at any time and run it again to resume.
+"""
+
+import argparse
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
-from reproduction.collect import AUDITED, EXPERIMENTS, SHARES
+from reproduction.tables import AUDITED, EXPERIMENTS, HERE, PLANS, SHARES
 
-ROOT = Path(__file__).parent.parent
-PLANS = {store: f"plans/{store}.toml" for stores in EXPERIMENTS.values() for store in stores}
-NEEDED = {
-    "data/cifar-10-batches-bin": "roadworthy data get cifar10 --root data",
-    "data/food-101": "roadworthy data get food101 --root data",
-    "data/weights/resnet20_cifar10.safetensors": "put the weights of a CIFAR-10 ResNet-20 there, as safetensors",
+ROOT = HERE.parent
+REQUIRED = {
+    "data/cifar-10-batches-bin": "roadworthy data download cifar10 --root data",
+    "data/food-101": "roadworthy data download food101 --root data",
+    "data/weights/resnet20_cifar10.safetensors": "save the weights of a CIFAR-10 ResNet-20 there, as safetensors",
 }
+ALPHAS, HINTS = (1, 100), (0.01, 0.9)
 
 
-def steps() -> list[list[str]]:
-    """Commands of roadworthy, in their order; each goes on where it was stopped."""
-    trained = [["train", plan] for plan in PLANS.values() if _weights_to_make(plan)]
-    first, second = EXPERIMENTS["cifar10"]
-    run = [["run", PLANS[first], "--store", f"runs/{first}"], ["merge", f"runs/{first}", "--into", f"runs/{second}"]]
-    run += [["run", plan, "--store", f"runs/{store}"] for store, plan in PLANS.items() if store != first]
+def commands() -> list[list[str]]:
+    """The commands of roadworthy, in order; each resumes where it was stopped."""
+    names = [name for plans in EXPERIMENTS.values() for name in plans]
+    training = [["train", _plan(name)] for name in names if _lacks_weights(name)]
+    runs = []
+    for plans in EXPERIMENTS.values():
+        first, *others = plans
+        runs.append(["run", _plan(first), "--store", _store(first)])
+        for other in others:  # they share the maps of the test images
+            runs.append(["merge", _store(first), "--into", _store(other)])
+            runs.append(["run", _plan(other), "--store", _store(other)])
+    grid = [f"--alpha={alpha}" for alpha in ALPHAS] + [f"--hint={hint}" for hint in HINTS]
+    search = ["gain", "search", _plan("cifar10-cpu"), "--out", "runs/gain-search.csv", "--epochs", "1", *grid]
+    fractions = [f"--fraction={fraction}" for fraction in SHARES]
     audits = [
-        ["audit", f"runs/{EXPERIMENTS[name][0]}", *(f"--fraction={share}" for share in SHARES)]
-        + [f"--only={question}" for question in questions]
-        for name, questions in AUDITED.items()
+        ["audit", _store(EXPERIMENTS[experiment][0]), *fractions, *(f"--only={question}" for question in questions)]
+        for experiment, questions in AUDITED.items()
     ]
-    grid = [f"--alpha={alpha}" for alpha in (1, 100)] + [f"--hint={hint}" for hint in (0.01, 0.9)]
-    search = ["gain", "search", PLANS[first], "--out", "runs/gain-search.csv", "--epochs", "1", *grid]
-    return [*trained, *run, search, *audits]
+    return [*training, *runs, search, *audits]
 
 
-def _weights_to_make(plan: str) -> bool:
-    tables = tomllib.loads((ROOT / plan).read_text(encoding="utf-8"))
-    return "training" in tables and not (ROOT / "plans" / tables["model"]["weights"]).exists()
+def _plan(name: str) -> str:
+    return f"plans/{name}.toml"
+
+
+def _store(name: str) -> str:
+    return f"runs/{name}"
+
+
+def _lacks_weights(name: str) -> bool:
+    tables = tomllib.loads((PLANS / f"{name}.toml").read_text(encoding="utf-8"))
+    return "training" in tables and not (PLANS / tables["model"]["weights"]).exists()
 
 
 def main() -> None:
-    for path, cure in NEEDED.items():
-        if not (ROOT / path).exists():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry-run", action="store_true", help="print the commands only")
+    dry_run = parser.parse_args().dry_run
+    for path, cure in REQUIRED.items():
+        if not dry_run and not (ROOT / path).exists():
             sys.exit(f"{path} is missing: {cure}")
-    for step in steps():
-        print(f"roadworthy {' '.join(step)}", flush=True)
-        subprocess.run([sys.executable, "-m", "roadworthy", *step], cwd=ROOT, check=True)
-    for script in ("measures", "collect", "document"):
-        subprocess.run([sys.executable, "-m", f"reproduction.{script}"], cwd=ROOT, check=True)
+    modules = [["roadworthy", *command] for command in commands()]
+    modules += [[f"reproduction.{script}"] for script in ("measures", "collect", "document")]
+    for module in modules:
+        print(" ".join(module), flush=True)
+        if not dry_run:
+            subprocess.run([sys.executable, "-m", *module], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

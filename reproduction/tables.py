@@ -7,16 +7,36 @@ from pathlib import Path
 import pandas as pd
 
 HERE = Path(__file__).parent
+PLANS = HERE.parent / "plans"
+EXPERIMENTS = {
+    "cifar10": ("cifar10-cpu", "cifar10-cpu-retrain"),
+    "cifar10-resnet18": ("cifar10-cpu-resnet18",),
+    "food101": ("food101-cpu", "food101-cpu-retrain"),
+}
+"""experiment to its plans, which share the test images and the explained model"""
+TITLES = {
+    "cifar10": "CIFAR-10, ResNet-20",
+    "cifar10-resnet18": "CIFAR-10, ResNet-18",
+    "food101": "Food-101, ResNet-18",
+}
+AUDITED = {
+    "cifar10": ("masks", "detection", "geometry"),
+    "cifar10-resnet18": ("geometry",),
+    "food101": ("geometry",),
+}
+"""experiment to the questions of the audit of its first plan"""
+SHARES = (0.3, 0.5, 0.7)
+"""fractions of the audit: those at which models were retrained"""
 METHODS = ("IG", "IG-SG", "IG-SQ", "IG-Var", "GB", "GB-SG", "GB-SQ", "GB-Var")
-FILLS = ("fixed", "linear", "gain")
-EVALUATORS = {"retrain": "retrain", "no-retrain": "no-retrain"}
+IMPUTERS = ("fixed", "linear", "gain")
+EVALUATORS = ("retrain", "no-retrain")
 ORDERS = {"morf": "MoRF", "lerf": "LeRF"}
 GAP = "–"
 Setting = tuple[str, str, str]
 """evaluator, order, imputer"""
 SETTINGS: tuple[Setting, ...] = tuple(
-    (evaluator, order, fill) for order in ORDERS for evaluator in EVALUATORS for fill in FILLS
-)  # the order of the paper's table
+    (evaluator, order, imputer) for order in ORDERS for evaluator in EVALUATORS for imputer in IMPUTERS
+)  # in the order of the paper's table
 
 
 @lru_cache
@@ -36,11 +56,11 @@ def where(rows: pd.DataFrame, /, **wanted: object) -> pd.DataFrame:
 
 
 def only(rows: pd.DataFrame, /, **wanted: object) -> pd.Series:
-    """The one row that fits."""
-    found = where(rows, **wanted)
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} rows fit {wanted}")
-    return found.iloc[0]
+    """The single row with these values."""
+    matches = where(rows, **wanted)
+    if len(matches) != 1:
+        raise LookupError(f"{len(matches)} rows have {wanted}")
+    return matches.iloc[0]
 
 
 def pair_row(rows: pd.DataFrame, a: Setting, b: Setting, /, **wanted: object) -> pd.Series | None:
@@ -48,12 +68,12 @@ def pair_row(rows: pd.DataFrame, a: Setting, b: Setting, /, **wanted: object) ->
     for first, second in ((a, b), (b, a)):
         names = {
             f"{field}_{side}": value
-            for side, one in (("a", first), ("b", second))
-            for field, value in zip(("evaluator", "order", "imputer"), one, strict=True)
+            for side, setting in (("a", first), ("b", second))
+            for field, value in zip(("evaluator", "order", "imputer"), setting, strict=True)
         }
-        found = where(rows, **names, **wanted)
-        if len(found):
-            return found.iloc[0]
+        matches = where(rows, **names, **wanted)
+        if len(matches):
+            return matches.iloc[0]
     return None
 
 
@@ -62,7 +82,7 @@ def agreement(experiment: str, a: Setting, b: Setting, pairing: str = "removed")
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], rest: str = "--:") -> str:
-    """The first column to the left, numbers to the right; words to the left, with `rest="---"`."""
+    """A table with its first column aligned left and the others right, or left with `rest="---"`."""
     lines = [" | ".join(columns), " | ".join(["---", *[rest] * (len(columns) - 1)])]
     lines += [" | ".join(str(cell) for cell in row) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
@@ -81,7 +101,7 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def spread(row: pd.Series | None, value: str = "spearman", digits: int = 2) -> str:
-    """A number with its interval."""
+    """A value with its interval."""
     if row is None or row[value] != row[value]:
         return GAP
     return f"{number(row[value], digits)} [{number(row['low'], digits)}, {number(row['high'], digits)}]"
@@ -92,5 +112,5 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def name_of(setting: Setting) -> str:
-    evaluator, order, fill = setting
-    return f"{EVALUATORS[evaluator]} {ORDERS[order]} {fill}"
+    evaluator, order, imputer = setting
+    return f"{evaluator} {ORDERS[order]} {imputer}"

@@ -1,4 +1,4 @@
-"""docs/reproduction.md says what the committed results say, and these are what the plans' trials gave."""
+"""docs/reproduction.md matches the committed results, and these carry the ids that the plans give them."""
 
 import json
 from functools import cache
@@ -8,99 +8,135 @@ import pandas as pd
 import pytest
 
 from reproduction.claims import claims
-from reproduction.collect import AUDITED, EXPERIMENTS, METHODS, SHARES
 from reproduction.document import DOCUMENT, document
-from reproduction.tables import HERE, agreement, only, ours
+from reproduction.ids import (
+    audit_ids,
+    detection_measure,
+    geometry_measure,
+    mask_measure,
+    point_id,
+    point_ids,
+    with_root,
+)
+from reproduction.tables import AUDITED, EXPERIMENTS, HERE, METHODS, PLANS, SHARES, agreement, only, ours, where
 from roadworthy import statistics
-from roadworthy.experiments.auditing import Settings, audit_items
-from roadworthy.experiments.items import Fingerprints, trial_items
-from roadworthy.experiments.plans.reading import read_plan
+from roadworthy.core.results import Point
+from roadworthy.experiments.build import Fingerprints, build_data, design_of
+from roadworthy.experiments.items import Item, fingerprint_blocks, sequential_rows
+from roadworthy.experiments.plans import read_plan
 
-STORES = [(name, store) for name, stores in EXPERIMENTS.items() for store in stores]
+RUNS = [(experiment, run) for experiment, runs in EXPERIMENTS.items() for run in runs]
+POINT = ["method", "order", "imputer", "evaluator", "fraction", "seed"]
 
 
 def facts():
     return json.loads((HERE / "results" / "facts.json").read_text(encoding="utf-8"))
 
 
-def prints(experiment, store):
-    return Fingerprints(**facts()[experiment]["stores"][store]["fingerprints"])
+def committed_fingerprints(experiment, run):
+    return Fingerprints.from_json(facts()[experiment]["runs"][run]["fingerprints"])
 
 
 @cache
-def trials(store, experiment):
-    """point to trial id, from the plan alone and the fingerprints of what it read"""
-    plan = read_plan(HERE.parent / "plans" / f"{store}.toml")
-    return {point: item.id for point, item in trial_items(plan, prints(experiment, store))}
+def design(experiment, run):
+    """From the plan and the fingerprints alone."""
+    return design_of(read_plan(PLANS / f"{run}.toml"), committed_fingerprints(experiment, run))
 
 
-def test_the_page_is_what_the_committed_results_give():
+@cache
+def ids(experiment):
+    return {point: id for run in EXPERIMENTS[experiment] for point, id in point_ids(design(experiment, run)).items()}
+
+
+def test_page_matches_the_committed_results():
     assert DOCUMENT.read_text(encoding="utf-8") == document(), "run python -m reproduction.document"
 
 
-def test_every_dot_carries_the_id_that_its_plan_gives_it():
-    table = ours("trials")
-    points = table[["method", "order", "imputer", "evaluator", "fraction", "seed"]].itertuples(index=False, name=None)
-    for experiment, trial, point in zip(table["experiment"], table["trial"], points, strict=True):
-        known = {key: id for store in EXPERIMENTS[experiment] for key, id in trials(store, experiment).items()}
-        assert known[point] == trial
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_point_of_the_plans_is_in_the_table_with_its_id(experiment):
+    table = where(ours("points"), experiment=experiment)
+    points = [Point(*values) for values in table[POINT].itertuples(index=False, name=None)]
+    assert dict(zip(points, table["item"], strict=True)) == ids(experiment)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_debiased_point_has_its_id(experiment):
+    table = where(ours("debiased"), experiment=experiment)
+    for row in table.itertuples():
+        assert ids(experiment)[Point(row.method, row.order, "linear", row.evaluator, row.fraction, 0)] == row.item
 
 
 @pytest.mark.parametrize("experiment", AUDITED)
-def test_every_row_of_the_audit_carries_the_id_of_its_item(experiment):
-    store = EXPERIMENTS[experiment][0]
-    plan = read_plan(HERE.parent / "plans" / f"{store}.toml")
-    items = audit_items(plan, prints(experiment, store), Settings(SHARES))
-    ids = {item.id for item in items.values()}
+def test_every_row_of_the_audit_has_the_id_of_its_item(experiment):
+    by_measure = audit_ids(design(experiment, EXPERIMENTS[experiment][0]), SHARES)
+    measure_of = {
+        "masks": lambda row: mask_measure(row.method, row.order, row.fraction),
+        "detection": lambda row: detection_measure(row.imputer, row.masks),
+        "geometry": lambda row: geometry_measure(row.method),
+    }
     for name in AUDITED[experiment]:
-        table = ours(name)
-        found = set(table.loc[table["experiment"] == experiment, "item"])
-        assert found
-        assert found <= ids
+        table = where(ours(name), experiment=experiment)
+        assert len(table)
+        assert [by_measure[measure_of[name](row)] for row in table.itertuples()] == list(table["item"])
 
 
-def test_agreements_follow_from_the_accuracies_of_the_trials():
-    table = ours("trials")
+@pytest.mark.parametrize(("experiment", "run"), RUNS)
+def test_committed_fingerprints_are_those_of_the_data(experiment, run, real_data):
+    plan, prints = with_root(read_plan(PLANS / f"{run}.toml"), real_data), committed_fingerprints(experiment, run)
+    for key, images, blocks in (("data", prints.images, prints.data), ("train", prints.train_images, prints.train)):
+        if images:
+            data = build_data(plan, key)
+            assert len(data) == images
+            assert fingerprint_blocks(data, sequential_rows(images, prints.block_size)) == list(blocks)
+
+
+def test_a_point_in_several_blocks_has_an_id_of_its_own():
+    first, second = (Item("predictions", {"block": index}, {}) for index in (0, 1))
+    assert point_id([first]) == first.id
+    assert len({first.id, second.id, point_id([first, second]), point_id([second, first])}) == 4
+
+
+def test_agreement_follows_from_the_accuracies_of_the_points():
+    table = ours("points")
     table = table[table["method"].isin(METHODS) & (table["fraction"] > 0)]
     for row in ours("agreement").itertuples():
-        found = []
-        one, other = (
-            accuracies(
+        a, b = (
+            merits(
                 table, row.experiment, *(getattr(row, f"{field}_{side}") for field in ("evaluator", "order", "imputer"))
             )
             for side in "ab"
         )
-        both = one.index.intersection(other.index)
-        one, other = one.loc[both], other.loc[both]
-        for fraction in one.columns:
-            there = round(1 - fraction, 9) if row.pairing == "kept" else fraction
-            if there in other.columns and np.ptp(one[fraction]) > 0 and np.ptp(other[there]) > 0:
-                found.append(statistics.spearman(one[fraction].to_numpy(), other[there].to_numpy()))
-        assert len(found) == row.fractions
-        assert row.spearman == pytest.approx(np.mean(found), abs=1e-5)
+        methods = a.index.intersection(b.index)
+        a, b = a.loc[methods], b.loc[methods]
+        correlations = []
+        for fraction in a.columns:
+            other = round(1 - fraction, 9) if row.pairing == "kept" else fraction
+            if other in b.columns and np.ptp(a[fraction]) > 0 and np.ptp(b[other]) > 0:
+                correlations.append(statistics.spearman(a[fraction].to_numpy(), b[other].to_numpy()))
+        assert len(correlations) == row.fractions
+        assert row.spearman == pytest.approx(np.mean(correlations), abs=1e-5)
 
 
-def accuracies(table: pd.DataFrame, experiment, evaluator, order, imputer):
-    """methods × shares, higher = better"""
-    wanted = (table["experiment"] == experiment) & (table["evaluator"] == evaluator)
-    here = table[wanted & (table["order"] == order) & (table["imputer"] == imputer)]
-    # 1,000 images: six digits of an accuracy are all of it.
-    square = here.pivot_table(index="method", columns="fraction", values="accuracy").round(6)
-    return square if order == "lerf" else -square
+def merits(table: pd.DataFrame, experiment, evaluator, order, imputer):
+    """methods × fractions, higher = better"""
+    rows = where(table, experiment=experiment, evaluator=evaluator, order=order, imputer=imputer)
+    # Six digits are exact for an accuracy on 1,000 images.
+    accuracies = rows.pivot_table(index="method", columns="fraction", values="accuracy").round(6)
+    return accuracies if order == "lerf" else -accuracies
 
 
-def test_the_bars_of_a_reproduction_are_met():
-    orders = [(("no-retrain", "morf", fill), ("no-retrain", "lerf", fill)) for fill in ("fixed", "linear")]
+def test_main_claims_reproduce():
+    orders = [(("no-retrain", "morf", imputer), ("no-retrain", "lerf", imputer)) for imputer in ("fixed", "linear")]
     fixed, linear = (agreement("cifar10", *pair, "kept")["spearman"] for pair in orders)
     assert linear - fixed >= 0.4
     for order in ("morf", "lerf"):
-        evaluators = [(("retrain", order, fill), ("no-retrain", order, fill)) for fill in ("fixed", "linear")]
-        fixed, linear = (agreement("cifar10", *pair)["spearman"] for pair in evaluators)
+        pairs = [(("retrain", order, imputer), ("no-retrain", order, imputer)) for imputer in ("fixed", "linear")]
+        fixed, linear = (agreement("cifar10", *pair)["spearman"] for pair in pairs)
         assert linear > fixed
     assert only(ours("cost"), imputer="linear")["road"] < 0.02 * only(ours("cost"), imputer="fixed")["roar"]
 
 
-def test_every_claim_has_a_verdict_unless_dots_are_missing():
-    missing = any(one["missing"] for one in facts().values())
+def test_every_claim_has_an_outcome_unless_points_are_missing():
+    missing = any(content["missing"] for content in facts().values())
     for claim in claims():
-        assert claim.prediction.startswith(("holds", "does not hold")) or (missing and "–" in claim.here)
+        assert claim.outcome.startswith(("holds", "does not hold")) or (missing and "–" in claim.here)

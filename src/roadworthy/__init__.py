@@ -19,7 +19,7 @@ _NAMES = {
     "PAPER_FRACTIONS": "core.masks",
     "REGISTRY": "experiments.registry",
     "Attribution": "core.types",
-    "Audit": "experiments.audits",
+    "Audit": "experiments.audit_run",
     "Batch": "core.types",
     "Blur": "imputers",
     "Comparison": "experiments.comparison",
@@ -45,11 +45,11 @@ _NAMES = {
     "Predictions": "core.results",
     "Recipe": "training.recipe",
     "compare": "experiments.compare",
-    "impute": "experiments.functions",
+    "impute": "experiments.shortcuts",
     "load": "experiments.run",
     "read_plan": "experiments.plans",
-    "removal_mask": "experiments.functions",
-    "road": "experiments.functions",
+    "removal_mask": "experiments.shortcuts",
+    "road": "experiments.shortcuts",
     "run": "experiments.run",
 }
 """Public names and the modules they come from, imported on first use (PEP 562): `import roadworthy` is instant."""

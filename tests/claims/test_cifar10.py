@@ -5,13 +5,15 @@ import pytest
 import roadworthy as rw
 from roadworthy.models import resnet20_cifar10
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def comparison(real_data):
     model = resnet20_cifar10(real_data / "weights" / "resnet20_cifar10.safetensors")
     return rw.compare(
         model, rw.datasets.first(rw.datasets.CIFAR10(real_data), 96),
-        rw.attributions.paper_methods(steps=4, ig_samples=4, gb_samples=4), imputer=["linear", "fixed"],
+        rw.attributions.paper_methods(steps=4, ig_samples=4, gb_samples=4), imputers=["linear", "fixed"],
         fractions=(0.1, 0.3, 0.5, 0.7, 0.9), controls=("random", "inverted"),
     )  # fmt: skip
 
@@ -37,5 +39,5 @@ def test_random_and_inverted_controls_come_last_or_nearly_so(comparison):
 def test_the_model_is_right_where_nothing_is_removed_and_near_chance_where_nearly_all_is(comparison):
     curves = comparison.curves().set_index(["method", "order", "imputer", "fraction"])["accuracy"]
     assert curves["IG", "morf", "linear", 0.0] > 0.85
-    # 90 % of the pixels gone, most relevant first: the paper's curves end between .1 and .3.
+    # 90 % of the pixels removed, most relevant first: the paper's curves end between .1 and .3.
     assert curves["IG-SG", "morf", "linear", 0.9] < 0.35

@@ -1,4 +1,4 @@
-"""What a comparison promises, whatever the parts."""
+"""What every comparison guarantees, whatever its parts."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ METHODS = {"IG": rw.attributions.IntegratedGradients(4), "edges-like": "edges"}
 def compared(batch_size, imputer="linear", **options):
     world = worlds.quadrants(n=23)
     return rw.compare(
-        world.model, (world.images, world.labels), METHODS, imputer=imputer, fractions=(0, 0.3, 0.9),
+        world.model, (world.images, world.labels), METHODS, imputers=imputer, fractions=(0, 0.3, 0.9),
         controls=("random",), batch_size=batch_size, **options,
     )  # fmt: skip
 
@@ -37,7 +37,7 @@ def test_batch_sizes_1_7_and_n_give_the_same_classes_and_probabilities_to_1e_5(i
         assert np.abs(first["probability"] - other["probability"]).max() < 1e-5
 
 
-def test_every_batch_counts():
+def test_every_image_of_every_batch_is_evaluated():
     comparison = compared(7)
     assert {len(prediction) for prediction in comparison.predictions.values()} == {23}
     assert all((prediction.ids == np.arange(23)).all() for prediction in comparison.predictions.values())
@@ -60,7 +60,7 @@ def test_a_comparison_leaves_the_model_the_images_and_the_global_generators_as_t
 def test_ids_key_the_randomness_so_a_subset_repeats_the_whole():
     world = worlds.quadrants(n=12)
     rows = torch.tensor([3, 8, 11])
-    maps = torch.zeros(12, 12, 12)  # constant maps: which pixels leave is all a matter of ties
+    maps = torch.zeros(12, 12, 12)  # constant maps: ties alone decide which pixels are removed
     whole = rw.compare(world.model, (world.images, world.labels), {"flat": maps}, controls=()).per_image()
     part = rw.compare(
         world.model, rw.datasets.Arrays(world.images[rows], world.labels[rows], ids=rows), {"flat": maps[rows]},

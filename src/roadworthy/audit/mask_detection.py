@@ -41,7 +41,7 @@ Size = tuple[int, int]
 def mask_detector(channels: int) -> nn.Sequential:
     """Images `(n, c, h, w)` in [0, 1] ► a logit per pixel `(n, 1, h, w)`, above 0 for imputed."""
     scale = nn.BatchNorm2d(channels)
-    nn.init.constant_(scale.weight, 4.0)  # telling one color from its neighbors takes steep slopes
+    nn.init.constant_(scale.weight, 4.0)  # separating one color from similar ones takes steep slopes
     return nn.Sequential(
         scale,
         nn.Conv2d(channels, WIDTH, 3, padding=1),

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from roadworthy import __version__
-from roadworthy.cli import audit, data, demo, gain, imputers, results, run, train
+from roadworthy.cli import audit, data, demo, diff, gain, imputers, results, run, train
 from roadworthy.cli.output import console, say
 from roadworthy.core.errors import RoadworthyError
 
@@ -57,7 +57,7 @@ app.command("show")(results.show)
 app.command("report")(results.report)
 app.command("figures")(results.figures)
 app.command("audit")(audit.audit)
-app.command("diff")(results.diff)
+app.command("diff")(diff.diff)
 app.command("export")(results.export)
 app.command("merge")(run.merge)
 app.command("train")(train.train)

@@ -11,7 +11,7 @@ from rich.table import Table
 from roadworthy.cli.output import Jobs, console, resumable, say, warn_all
 
 if TYPE_CHECKING:
-    from roadworthy.experiments.audits import Audit
+    from roadworthy.experiments.audit_run import Audit
 
 
 class Classifier(StrEnum):
@@ -41,8 +41,7 @@ def audit(
     only: Annotated[
         list[Question] | None,
         typer.Option(
-            help="Measure only this: the class information in masks, the detection of imputed pixels, the geometry "
-            "of masks. May be repeated."
+            help="Run this part only: information in masks, detection of imputed pixels, geometry. May be repeated."
         ),
     ] = None,
     jobs: Jobs = 0,
@@ -54,7 +53,7 @@ def audit(
 
     Example: `roadworthy audit plans/cifar10-cpu.toml --store runs/cifar10-cpu`
     """
-    from roadworthy.experiments.auditing import QUESTIONS, AuditSettings
+    from roadworthy.experiments.audit_items import QUESTIONS, AuditSettings
     from roadworthy.experiments.run import audit_plan, plan_of
 
     folder = store or target

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 PlanPath = Annotated[
-    Path,
-    typer.Argument(help="Plan with [train] and [gain], such as plans/gain-cifar10.toml.", show_default=False),
+    Path, typer.Argument(help="Plan with [train] and [gain], such as plans/gain-cifar10.toml.", show_default=False)
 ]
 Epochs = Annotated[int | None, typer.Option(min=1, help="Number of epochs, instead of the plan's.", show_default=False)]
 
@@ -74,11 +73,7 @@ def train(
         f"{out}: epoch {best.epoch + 1} of {len(curve)}; on held-out train images: imputation MSE "
         f"{best.imputation:.5f} (removed pixels), reconstruction error {best.reconstruction:.5f} (kept pixels)"
     )
-    imputers: dict[str, Imputer] = {
-        "gain": trained.gain,
-        "fixed": DatasetMean.of(job.train),
-        "linear": NoisyLinear(),
-    }
+    imputers: dict[str, Imputer] = {"gain": trained.gain, "fixed": DatasetMean.of(job.train), "linear": NoisyLinear()}
     _show_quality(list(imputation_quality(imputers, job.test)))
 
 

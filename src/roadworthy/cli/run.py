@@ -9,7 +9,7 @@ import typer
 from roadworthy.cli.output import DryRun, Jobs, PlanPath, StorePath, duration, resumable, say, warn_all
 
 if TYPE_CHECKING:
-    from roadworthy.experiments.design import Survey
+    from roadworthy.experiments.pending import Survey
     from roadworthy.experiments.stores.run_directory import RunDirectory
 
 
@@ -62,7 +62,7 @@ def status(folder: StorePath) -> None:
 
     Example: `roadworthy status runs/cifar10-cpu`
     """
-    from roadworthy.experiments.design import survey
+    from roadworthy.experiments.pending import survey
     from roadworthy.experiments.results import runtimes
     from roadworthy.experiments.run import open_run
 

@@ -12,6 +12,7 @@ RoadworthyError
 ├── SolverError (ArithmeticError)     a linear system was not solved to the promised accuracy
 ├── PlanError (ValueError)            a plan is invalid
 ├── StoreError (OSError)              a run directory is in use, or is not one
+│   └── IncompleteError               a run directory holds no complete curve yet
 ├── UnknownNameError (LookupError)    no registered part has that name
 └── MissingExtraError (ImportError)   an optional dependency is not installed
 
@@ -74,7 +75,7 @@ class StoreError(RoadworthyError, OSError):
 
 
 class IncompleteError(StoreError):
-    pass
+    """A run directory holds no complete curve yet."""
 
 
 class UnknownNameError(RoadworthyError, LookupError):

@@ -21,6 +21,7 @@ class BlockReader:
         self._batch: Batch | None = None
         self._stream: Iterator[Batch] = iter(())
         self._position = -1
+        self._size = 0
 
     def read(self, rows: Sequence[int]) -> Batch:
         """The images at `rows`, which ascend."""
@@ -37,11 +38,12 @@ class BlockReader:
         return _joined(picked(self.data, rows).batches(len(rows)))
 
     def _next(self, start: int, count: int) -> Batch:
-        """Blocks have one size, but for the last."""
-        if start != self._position:
+        """Go on with the stream if it is there and cut into blocks of this size, but for the last."""
+        same_size = count == self._size or (count < self._size and start + count == len(self.data))
+        if start != self._position or not same_size:
             if start % count:
                 return _joined(picked(self.data, range(start, start + count)).batches(count))
-            self._stream = islice(self.data.batches(count), start // count, None)
+            self._stream, self._size = islice(self.data.batches(count), start // count, None), count
         self._position = start + count
         return next(self._stream)
 

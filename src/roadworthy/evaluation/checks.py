@@ -41,11 +41,11 @@ def check_labeled(data: Dataset) -> None:
     if not len(data):
         raise ShapeError("the train split is empty")
     if isinstance(labels := getattr(data, "labels", None), torch.Tensor) and (labels == UNLABELED).any():
-        raise InputError("the train split holds images without a label: a evaluator that trains needs one for each")
+        raise InputError("the train split holds images without a label: an evaluator that trains needs one for each")
 
 
 def check_splits(train: Dataset, test: Dataset) -> None:
-    """Every class that is tested is learned; an image that is learned and tested is said."""
+    """Raise if a test class has no train image; warn if the splits share images."""
     names = test.classes
     learned, tested = _labels_and_images(train), _labels_and_images(test)
     labels = {label for label, _ in learned.values()}
@@ -57,14 +57,16 @@ def check_splits(train: Dataset, test: Dataset) -> None:
         )
     if both := _in_both(learned, tested):
         warnings.warn(
-            f"{both}: retraining learns them by heart; take another split", TrainTestOverlapWarning, stacklevel=2
+            f"{both}: memorized images inflate accuracy; use another split", TrainTestOverlapWarning, stacklevel=2
         )
 
 
 def check_apart(train: Dataset, test: Dataset) -> None:
-    """An imputer that has seen the images which it is to fill would know what was removed."""
+    """Raise if the splits share images: an imputer must not be trained on the images it will impute."""
     if both := _in_both(_labels_and_images(train), _labels_and_images(test)):
-        raise InputError(f"{both}: an imputer must not learn from what it will fill; take another split in [train]")
+        raise InputError(
+            f"{both}: an imputer must not be trained on the images it will impute; use another train split"
+        )
 
 
 def _in_both(learned: Hashed, tested: Hashed) -> str:

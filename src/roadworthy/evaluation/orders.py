@@ -1,7 +1,7 @@
-"""In which order pixels leave: most relevant first (MoRF) or least relevant first (LeRF).
+"""The order of removal: most relevant first (MoRF) or least relevant first (LeRF).
 
-Ties are broken at random per image, by key: never by position, never by a threshold. So a map that is zero on 80 %
-of its pixels still loses exactly the asked share of them.
+Ties are broken at random per image, by key: never by position, never by a threshold. So from a map that is zero on
+80 % of its pixels exactly the requested fraction is removed too.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from roadworthy.core.types import Ids, Maps, Order, Ranks
 
 
 def most_relevant_first(maps: Maps, ids: Ids, key: Key) -> Ranks:
-    """MoRF: rank 0 is the pixel with the highest score."""
+    """MoRF: rank 0 is the pixel with the highest value."""
     flat = maps.detach().reshape(len(maps), -1).cpu().numpy()
     ties = key.fold("ties")
     # One image at a time: a sort of whole batches would gain nothing, and only tied images need random numbers.
@@ -28,7 +28,7 @@ def most_relevant_first(maps: Maps, ids: Ids, key: Key) -> Ranks:
 @final
 @dataclass(frozen=True)
 class Reversed:
-    """An order backwards, ties included: what it removes at a share, the other keeps at the complementary one."""
+    """An order reversed, ties included: it removes at a fraction what the other keeps at its complement."""
 
     of: Order
 
@@ -65,7 +65,7 @@ def _descending_ranks(maps: NDArray[np.float32], sample: int, ties: Key) -> NDAr
 
 
 def _shuffle_ties(leaving: NDArray[np.int64], same: NDArray[np.bool_], shuffled: NDArray[np.int64]) -> None:
-    """Put tied pixels, where `same` says that a score equals the one before it, into the order of `shuffled`."""
+    """Put tied pixels, where `same` marks a value that equals the one before it, into the order of `shuffled`."""
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     group = np.cumsum(np.append(True, ~same))[tied]
     place = np.empty(len(shuffled), dtype=np.int64)

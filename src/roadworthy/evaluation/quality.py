@@ -1,4 +1,4 @@
-"""How well an imputer guesses what was removed, and how long it takes."""
+"""How close an imputer comes to the removed pixels, and how long it takes."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,8 +60,8 @@ def picture_strip(
     fraction: float,
     key: Key = Key(0),  # noqa: B008  a frozen value
 ) -> Images:
-    """`(c, h', w')` in [0, 1]: a column per image; rows are the image, the image with black holes, and each fill."""
+    """`(c, h', w')` in [0, 1]: a column per image; rows: the image, without the removed pixels, each imputer."""
     removed = random_removal(batch, masks, fraction, key.fold("quality"))
-    holes = torch.where(removed[:, None], 0.0, batch.images)
-    rows = [batch.images, holes, *(imputer(batch, removed, key) for imputer in imputers.values())]
+    blackened = torch.where(removed[:, None], 0.0, batch.images)
+    rows = [batch.images, blackened, *(imputer(batch, removed, key) for imputer in imputers.values())]
     return torch.cat([torch.cat(list(row), dim=2) for row in rows], dim=1).clamp(0, 1)

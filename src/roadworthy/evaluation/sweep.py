@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from roadworthy.attributions.maps import ChannelReduction, as_maps
+from roadworthy.core.errors import ShapeError
 from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.results import Predictions
@@ -87,8 +88,16 @@ def imputed(
         chunk = fractions[start : start + together]
         masks = [removed_at(ranks, fraction) for fraction in chunk]
         rows = torch.arange(len(batch)).repeat(len(chunk))
-        images = torch.split(imputer(batch[rows], torch.cat(masks), key), len(batch))
-        yield from zip(masks, images, strict=True)
+        images = _checked(imputer, imputer(batch[rows], torch.cat(masks), key), (len(rows), *batch.images.shape[1:]))
+        yield from zip(masks, torch.split(images, len(batch)), strict=True)
+
+
+def _checked(imputer: Imputer, images: Any, shape: tuple[int, ...]) -> Images:
+    if not isinstance(images, Tensor) or tuple(images.shape) != shape:
+        returned = tuple(images.shape) if isinstance(images, Tensor) else f"a {type(images).__name__}"
+        name = getattr(imputer, "__name__", type(imputer).__name__)
+        raise ShapeError(f"imputer {name} returned {returned} for images {shape}: return a tensor of that shape")
+    return images
 
 
 class Curve(NamedTuple):

@@ -99,6 +99,7 @@ def file_fingerprints(plan: Plan) -> dict[str, str]:
         **{f"imputers.{name}": path for name, path in plan.imputer_files.items()},
         **{f"methods.{name}": path for name, path in plan.map_files.items()},
         **plan.function_files,
+        **plan.option_files,
     }
     return {name: hashlib.sha256(_bytes(name, path)).hexdigest() for name, path in files.items()}
 
@@ -113,7 +114,7 @@ def _bytes(name: str, path: Path) -> bytes:
 def design_of(plan: Plan, prints: Fingerprints) -> Design:
     train = combined(prints.train) if prints.train else ""
     return Design(
-        model={**_placeless(plan.model), "fingerprint": prints.model},
+        model={**_fingerprinted(plan.model, "model", prints), "weights": prints.model},
         methods={name: _fingerprinted(spec, f"methods.{name}", prints) for name, spec in plan.methods.items()},
         blind_controls={name: {"name": name} for name in plan.blind_controls},
         copy_controls=plan.copy_controls,
@@ -125,17 +126,13 @@ def design_of(plan: Plan, prints: Fingerprints) -> Design:
         fractions=tuple(fraction for fraction in plan.fractions if fraction > 0),
         seeds=plan.seeds,
         target=plan.target,
-        maps={
-            "seed": plan.map_seed,
-            "batch_size": plan.map_batch_size,
-            "channel_reduction": plan.channel_reduction,
-        },
+        maps={"seed": plan.map_seed, "batch_size": plan.map_batch_size, "channel_reduction": plan.channel_reduction},
         batch_size=plan.batch_size,
         threads=plan.threads,
         blocks=_blocks("test", _rows(plan, prints.images, prints.block_size), prints.data),
         train_blocks=_blocks("train", sequential_rows(prints.train_images, prints.block_size), prints.train),
         training=_training_spec(plan, prints, train),
-        network=_placeless(plan.network or {}),
+        network=_fingerprinted(plan.network or {}, "recipe.model", prints),
         early_stopping=EarlyStopping(plan.until, plan.confidence, plan.margin) if plan.until else None,
     )
 
@@ -147,9 +144,15 @@ def _blocks(split: str, rows: Sequence[tuple[int, ...]], prints: Sequence[str]) 
 
 
 def _fingerprinted(spec: Spec, key: str, prints: Fingerprints) -> Spec:
-    """The fingerprint of its file or function, if it has one, in place of its path."""
-    fingerprint = prints.files.get(key, prints.files.get(spec.get("function", "")))
-    return {**_placeless(spec), **({"fingerprint": fingerprint} if fingerprint else {})}
+    """Fingerprints of its file, its code and the files among its options, in place of their paths."""
+    code = spec.get("function", spec.get("factory", ""))
+    fingerprint = prints.files.get(key, prints.files.get(code))
+    options = {name: prints.files.get(f"{key}.{name}", value) for name, value in spec.items() if name in LOCATIONS}
+    return {
+        **_placeless(spec),
+        **(options if "function" in spec else {}),
+        **({"fingerprint": fingerprint} if fingerprint else {}),
+    }
 
 
 def _imputer_spec(plan: Plan, name: str, prints: Fingerprints, train: str) -> Spec:
@@ -211,16 +214,21 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
 def make_worker(plan: Plan, prints: Fingerprints) -> Worker:
     """Build a plan's experiment in another process, and check that it is the driver's."""
     experiment = build(plan)
+    check_unchanged(plan, prints, experiment)
+    return Worker(experiment, verify=True)
+
+
+def check_unchanged(plan: Plan, prints: Fingerprints, experiment: Experiment) -> None:
+    """Weights and files are those of the fingerprints; images are checked block by block."""
     if fingerprint_model(experiment.model) != prints.model:
         name = plan.model.get("factory", plan.model["name"])
         raise PlanError(
-            f"model: {name} has other weights in this worker than in the process that started the run: "
+            f"model: {name} has other weights than when the run started: "
             "its factory is not deterministic, or its file of weights changed"
         )
     for name, fingerprint in file_fingerprints(plan).items():
         if fingerprint != prints.files.get(name):
             raise PlanError(f"{name}: its file is not the one that the run started with")
-    return Worker(experiment, verify=True)
 
 
 def check_training(plan: Plan, experiment: Experiment) -> None:
@@ -323,7 +331,7 @@ def build_imputer(plan: Plan, name: str, data: Dataset) -> Imputer | GainRecipe:
     if name in plan.trained_imputers and plan.gain is not None:
         return plan.gain
     if "function" in spec:
-        return _own(f"evaluation.imputers: {name}", spec, plan.folder)  # type: ignore[no-any-return]
+        return _own(f"evaluation.imputers: {name}", _placed(spec, plan.folder), plan.folder)  # type: ignore[no-any-return]
     entry = lookup("imputers", spec["name"])
     placed = _placed(spec, plan.folder) if name in plan.imputer_files else spec
     options = {key: tuple(v) if isinstance(v, list) else v for key, v in placed.items() if key != "name"}
@@ -376,7 +384,9 @@ def _make(family: str, spec: Spec) -> Any:
 
 def _placed(spec: Spec, folder: Path) -> Spec:
     """Paths relative to the plan's folder, made usable from here."""
-    return {key: folder / value if key in LOCATIONS else value for key, value in spec.items()}
+    return {
+        key: folder / value if key in LOCATIONS and isinstance(value, str) else value for key, value in spec.items()
+    }
 
 
 def _with_key(key: str, make: Callable[..., Any], *arguments: Any) -> Any:

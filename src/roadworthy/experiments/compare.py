@@ -135,7 +135,7 @@ def compare(
         evaluators=named_evaluators,
         fractions=shares,
         seeds=tuple(seeds),
-        early_stopping=_early_stopping(until, confidence, margin, len(experiment.methods)),
+        early_stopping=_early_stopping(until, confidence, margin, len(experiment.methods), named_evaluators),
     )
     _check_training(experiment, named_evaluators)
     store = ScratchStore()
@@ -144,11 +144,7 @@ def compare(
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
         with Bar("comparing", progress) as bar:
             state = execute(design, store, InProcess(Worker(experiment), raises=True), group_key, bar)
-    facts = {
-        "classes": dataset.classes,
-        "unlabeled": _unlabeled(dataset),
-        "about": described(classifier, dataset),
-    }
+    facts = {"classes": dataset.classes, "unlabeled": _unlabeled(dataset), "about": described(classifier, dataset)}
     store.write_manifest({**store.manifest(), **origin(), **facts})
     return Comparison(collect(design, state, store, facts), Source(design, store, lambda: experiment), group_key)
 
@@ -261,19 +257,22 @@ def as_method(name: str, method: Any, data: Dataset) -> Attribution:
 
 
 def as_imputers(imputers: Any, data: Dataset) -> dict[str, Imputer | GainRecipe]:
-    if isinstance(imputers, Mapping):
-        return {name: _as_imputer(imputer, data) for name, imputer in imputers.items()}
+    named_imputers = imputers if isinstance(imputers, Mapping) else _named_imputers(imputers)
+    if not named_imputers:
+        raise InputError("imputers is empty: give at least one, such as 'linear'")
+    return {name: _as_imputer(imputer, data) for name, imputer in named_imputers.items()}
+
+
+def _named_imputers(imputers: Any) -> dict[str, Any]:
     several: Sequence[Any] = imputers if isinstance(imputers, list | tuple) else [imputers]
-    result: dict[str, Imputer | GainRecipe] = {}
+    result: dict[str, Any] = {}
     for imputer in several:
         name = _imputer_name(imputer)
         if name in result:
             raise InputError(
                 f"two imputers are named {name!r}: name them yourself, as in imputers={{'{name}': ..., 'other': ...}}"
             )
-        result[name] = _as_imputer(imputer, data)
-    if not result:
-        raise InputError("imputers is empty: give at least one, such as 'linear'")
+        result[name] = imputer
     return result
 
 
@@ -326,6 +325,12 @@ def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
         raise InputError(f"imputer {gains[0]!r} is trained first: give train= too (docs/gain.md)")
     if experiment.train is None:
         return
+    precomputed = [name for name, method in experiment.methods.items() if isinstance(method, PrecomputedMaps)]
+    if "retrain" in evaluators and precomputed:
+        raise InputError(
+            f"{precomputed[0]}: precomputed maps cover the images of data only, but 'retrain' needs maps of the train "
+            "images too: give an attribution or a function, or leave 'retrain' out"
+        )
     if gains:
         check_apart(experiment.train, experiment.data)
     if set(evaluators) & set(TRAINED_EVALUATORS):
@@ -334,7 +339,9 @@ def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
         check_factory(experiment.network)
 
 
-def _early_stopping(until: Until | None, confidence: float, margin: float, methods: int) -> EarlyStopping | None:
+def _early_stopping(
+    until: Until | None, confidence: float, margin: float, methods: int, evaluators: Sequence[str]
+) -> EarlyStopping | None:
     if until is None:
         return None
     if until not in ("ranked", "best"):
@@ -345,6 +352,8 @@ def _early_stopping(until: Until | None, confidence: float, margin: float, metho
         raise RangeError(f"margin={margin}: give a difference of scores of 0 or more, such as 0.02")
     if methods < 2:
         raise InputError("until needs at least 2 methods: add a method or a control")
+    if "no-retrain" not in evaluators:
+        raise InputError(f"until={until!r} ranks the methods without retraining: add 'no-retrain' to evaluators")
     return EarlyStopping(until, confidence, margin)
 
 

@@ -15,8 +15,8 @@ import pandas as pd
 from roadworthy import statistics
 from roadworthy.core.errors import InputError, RoadworthyError
 from roadworthy.core.results import Point, Predictions
-from roadworthy.experiments.auditing import AuditSettings, default_fractions
-from roadworthy.experiments.audits import Audit, audit_of, audit_state, run_audit
+from roadworthy.experiments.audit_items import AuditSettings, default_fractions
+from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
 from roadworthy.experiments.examples import class_name, examples
 from roadworthy.experiments.executors.in_process import InProcess
 from roadworthy.experiments.plot import Plot
@@ -140,8 +140,9 @@ class Comparison:
         settings = AuditSettings(tuple(fractions or self._audit_fractions), classifier, **options)
         state = audit_state(self.source, settings)
         if state.missing:
+            self.source.check_all()
             executor = InProcess(Worker(self.source.experiment), raises=True)
-            with Bar("audit", progress) as bar:
+            with self.source.store.locked(), Bar("audit", progress) as bar:
                 bar.expect(len(state.missing))
                 state = run_audit(self.source, settings, executor, self.group_key, bar)
         return audit_of(self.source, state, self.curves(), self.chance)

@@ -11,17 +11,12 @@ import torch
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Imputer
 from roadworthy.datasets import first
-from roadworthy.evaluation.evaluators import FineTuned, Mapped, NoRetrain, Retrain
 from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.no_retrain import NoRetrain
+from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain
 from roadworthy.evaluation.sweep import Curve, explain, source_of, sweep
-from roadworthy.experiments.build import (
-    awaits_training,
-    build,
-    build_data,
-    build_trainer,
-    build_untrained,
-)
-from roadworthy.experiments.design import survey
+from roadworthy.experiments.build import awaits_training, build, build_data, build_trainer, build_untrained
+from roadworthy.experiments.pending import survey
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.run import prepare
 from roadworthy.experiments.stores.run_directory import RunDirectory
@@ -84,11 +79,7 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
     model = _model_seconds(plan) if waiting else 0.0
     experiment = build(plan, untrained=waiting)
     images, train_images = len(experiment.data), len(experiment.train) if experiment.train is not None else 0
-    with (
-        Key(0).fold("estimate").torch_rng(),
-        threads(plan.threads),
-        eval_mode(experiment.model, experiment.device),
-    ):
+    with Key(0).fold("estimate").torch_rng(), threads(plan.threads), eval_mode(experiment.model, experiment.device):
         compile_now()
         batch = _few(experiment)
         maps = _map_seconds(experiment, batch) * (images + (train_images if plan.retrains else 0))
@@ -211,12 +202,7 @@ def _fine_tune_seconds(experiment: Experiment, imputer: Imputer) -> float:
 
     def fit(on_epoch: Callable[[object], object]) -> None:
         FineTuned(
-            _short(recipe),
-            data,
-            experiment.model,
-            loss=experiment.loss,
-            augment=experiment.augment,
-            on_epoch=on_epoch,
+            _short(recipe), data, experiment.model, loss=experiment.loss, augment=experiment.augment, on_epoch=on_epoch
         ).fit(imputer, Key(0))
 
     return _second_epoch(fit, len(data))

@@ -1,4 +1,4 @@
-"""The main job on data at hand: the paper's eight methods and the controls, both orders, fixed and linear fill."""
+"""The demo: the paper's eight methods on digits with a small CNN, or on CIFAR-10 with a ResNet-20."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,11 +24,11 @@ class Demo(NamedTuple):
     data: Dataset
     methods: dict[str, Any]
     accuracy: float | None
-    """on all held-out images, where the model was trained on the spot"""
+    """on all held-out images; None for a model that was loaded"""
 
 
 def digits_demo(images: int = 500, on_epoch: Callable[[EpochRecord], object] | None = None) -> Demo:
-    """Real handwritten digits that come with a pip package, and a CNN trained on them here and now."""
+    """Real handwritten digits that come with a pip package, and a CNN trained on them."""
     test, model = Digits("test"), digits_cnn(on_epoch)
     (whole,) = test.batches(len(test))
     with torch.no_grad():

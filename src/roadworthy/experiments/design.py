@@ -5,19 +5,15 @@ It holds no data and no weights, so a run directory can be read without them.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from roadworthy import statistics
 from roadworthy.attributions.controls import Blurred
-from roadworthy.core.results import Copy, Point, Predictions
+from roadworthy.core.results import Copy, Point
 from roadworthy.evaluation.experiment import Setting
-from roadworthy.experiments.items import Arrays, Block, Item, Spec
-from roadworthy.experiments.stores import Store
-
-LEADERS = 2
-"""Methods of which control copies are made, if no others are named."""
+from roadworthy.experiments.items import Block, Item, Spec
+from roadworthy.experiments.plans.plan import LEADERS
 
 Until = Literal["ranked", "best"]
 
@@ -82,7 +78,8 @@ class Design:
         """The error is shared by every pair that will ever be compared, copies and imputers included."""
         if self.early_stopping is None:
             return None
-        contenders = len(self.base_methods) + len(self._copy_kinds) * min(LEADERS, len(self.methods))
+        copied = len(self.copied) or min(LEADERS, len(self.methods))
+        contenders = len(self.base_methods) + len(self._copy_kinds) * copied
         blocks = {(setting.evaluator, setting.imputer) for setting in self.settings}
         pairs = contenders * (contenders - 1) // 2 * len(blocks)
         return statistics.StoppingRule(self.early_stopping.confidence, self.early_stopping.margin, pairs)
@@ -92,6 +89,11 @@ class Design:
         """An inverted map's MoRF is the map's LeRF, so a copy needs both orders."""
         both = {"morf", "lerf"} <= {setting.order for setting in self.settings}
         return tuple(kind for kind in self.copy_controls if kind != "inverted" or both)
+
+    @property
+    def copies_leaders(self) -> bool:
+        """Which methods are copied depends on results."""
+        return bool(self._copy_kinds) and not self.copied
 
     def copies(self, methods: Sequence[str]) -> list[Copy]:
         return [Copy(name, kind) for kind, name in product(self._copy_kinds, methods)]
@@ -195,150 +197,3 @@ class Design:
         if key not in self._items:
             self._items[key] = make()
         return self._items[key]
-
-
-# ── what is done and what comes next ─────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """How far an experiment has come: the points that are known to belong to it, and the items they lack."""
-
-    points: Mapping[Point, tuple[Item, ...]]
-    blocks: tuple[Block, ...]
-    """all, or those taken by early stopping so far"""
-    copies: Mapping[str, Copy]
-    missing: tuple[Item, ...]
-    """in the order in which they can be computed"""
-    stored: frozenset[str]
-    final: bool
-    """no further points will follow"""
-
-    @cached_property
-    def goals(self) -> dict[str, Item]:
-        """All items, needed ones included, by id."""
-        return {item.id: item for item in closure(item for items in self.points.values() for item in items)}
-
-    def complete(self, point: Point) -> bool:
-        return all(item.id in self.stored for item in self.points[point])
-
-
-def survey(design: Design, store: Store) -> Survey:
-    """Look at a store. Which points belong to an experiment may depend on results: early stopping, leading methods."""
-    stored = frozenset(store.ids())
-    quick = [setting for setting in design.settings if setting.evaluator == "no-retrain"]
-    slow = [setting for setting in design.settings if setting.evaluator != "no-retrain"]
-    points: dict[Point, tuple[Item, ...]] = {}
-    blocks, copies = design.blocks, {copy.name: copy for copy in design.copies(design.copied)}
-
-    def extended(methods: Iterable[str], settings: Iterable[Setting]) -> tuple[Item, ...]:
-        """Add points; returns the items that are missing now."""
-        more = {point: design.items(point, blocks, copies) for point in design.points(methods, settings)}
-        points.update(more)
-        return pending(_block_major(points.values()), stored)
-
-    def at(missing: tuple[Item, ...], final: bool = False) -> Survey:
-        return Survey(points, blocks, copies, missing, stored, final)
-
-    if rule := design.stopping_rule:
-        for count in range(1, len(design.blocks) + 1):
-            blocks = design.blocks[:count]
-            if missing := extended(design.base_methods, quick):
-                return at(missing)
-            if _decided(read_predictions(points, store), rule, design):
-                break
-        if missing := extended(design.base_methods, slow):
-            return at(missing)
-    elif missing := extended([*design.base_methods, *copies], design.settings):
-        return at(missing, final=bool(copies) or not design.copies(tuple(design.methods)[:1]))
-    if not copies:
-        leaders = leading_methods(read_predictions(points, store), design)
-        copies = {copy.name: copy for copy in design.copies(leaders)}
-    return at(extended(copies, design.settings), final=True)
-
-
-def _block_major(points: Iterable[tuple[Item, ...]]) -> Iterator[Item]:
-    """All items of a block before those of the next: its images and maps are still at hand."""
-    items = {item.id: item for group in points for item in group}.values()
-    return iter(sorted(items, key=lambda item: item.block.index if item.block else len(items)))
-
-
-def closure(items: Iterable[Item]) -> Iterator[Item]:
-    """The items and all that they need, needed ones first, each once."""
-    seen: set[str] = set()
-
-    def visit(item: Item) -> Iterator[Item]:
-        if item.id not in seen:
-            seen.add(item.id)
-            for need in item.needs:
-                yield from visit(need)
-            yield item
-
-    for item in items:
-        yield from visit(item)
-
-
-def pending(goals: Iterable[Item], stored: frozenset[str] | set[str]) -> tuple[Item, ...]:
-    """The items to compute: goals that are not stored, and of what they need whatever is not stored either."""
-    seen: set[str] = set()
-
-    def visit(item: Item) -> Iterator[Item]:
-        if item.id not in seen and item.id not in stored:
-            seen.add(item.id)
-            for need in item.needs:
-                yield from visit(need)
-            yield item
-
-    return tuple(found for goal in goals for found in visit(goal))
-
-
-def _decided(predictions: Mapping[Point, Predictions], rule: statistics.StoppingRule, design: Design) -> bool:
-    pairs = statistics.pairwise(predictions, stopping=rule)
-    if design.early_stopping is not None and design.early_stopping.until == "best":
-        ranking = statistics.ranking(predictions, stopping=rule)
-        best = ranking.drop_duplicates(["evaluator", "imputer"])[["evaluator", "imputer", "method"]]
-        pairs = pairs.merge(best, on=["evaluator", "imputer"])
-        pairs = pairs[(pairs["method_a"] == pairs["method"]) | (pairs["method_b"] == pairs["method"])]
-    return not statistics.undecided(pairs).any()
-
-
-def leading_methods(predictions: Mapping[Point, Predictions], design: Design) -> tuple[str, ...]:
-    """The best of the user's methods, by the combined score where there are both orders."""
-    ranked = statistics.ranking(predictions)["method"].drop_duplicates()
-    return tuple(name for name in ranked if name in design.methods)[:LEADERS]
-
-
-# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_FIELDS = ("ids", "labels", "predicted", "probability")
-
-
-def prediction_arrays(predictions: Predictions) -> dict[str, Any]:
-    return {name: getattr(predictions, name) for name in _FIELDS}
-
-
-def as_predictions(arrays: Arrays) -> Predictions:
-    """A file may hold more: the training curve of its evaluator."""
-    return Predictions(**{name: arrays[name] for name in _FIELDS})
-
-
-def read_predictions(points: Mapping[Point, tuple[Item, ...]], store: Store) -> dict[Point, Predictions]:
-    """Of points that are complete, in the order of the images' rows."""
-    cache: dict[str, Predictions] = {}
-    joined: dict[tuple[str, ...], Predictions] = {}
-    result = {}
-    for point, items in points.items():
-        key = tuple(item.id for item in items)
-        if key not in joined:
-            for item in items:
-                if item.id not in cache:
-                    cache[item.id] = as_predictions(store.read(item))
-            joined[key] = _in_row_order([cache[item.id] for item in items], items)
-        result[point] = joined[key]
-    return result
-
-
-def _in_row_order(parts: Sequence[Predictions], items: Sequence[Item]) -> Predictions:
-    whole = Predictions.join(parts)
-    rows = [row for item in items for row in (item.block.rows if item.block else ())]
-    return whole if rows == sorted(rows) else whole.take(sorted(range(len(rows)), key=rows.__getitem__))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from roadworthy import statistics
 from roadworthy.core.errors import InputError, RoadworthyError
-from roadworthy.experiments.audits import Audit
+from roadworthy.experiments.audit_run import Audit
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.examples import examples
 from roadworthy.experiments.results import Runtime

@@ -121,7 +121,7 @@ def fingerprint_block(batch: Batch) -> str:
 
 def _image_digests(batch: Batch) -> Iterator[str]:
     for row in range(len(batch)):
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(str(tuple(batch.images.shape[1:])).encode())
         for tensor in (batch.ids[row], batch.labels[row], batch.images[row]):
             digest.update(tensor.contiguous().numpy().tobytes())
         yield digest.hexdigest()

@@ -3,7 +3,7 @@
 from types import TracebackType
 
 from roadworthy.core.progress import ProgressBar
-from roadworthy.experiments.design import Survey
+from roadworthy.experiments.pending import Survey
 from roadworthy.experiments.runner import Event
 
 _STAGES = {

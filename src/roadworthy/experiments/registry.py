@@ -126,10 +126,7 @@ REGISTRY: Mapping[str, Mapping[str, Entry]] = {
         "blur": Entry(imputers.Blur),
         "gain": Entry(imputers.Gain.load),
     },
-    "augmentations": {
-        "flip": _value(augmentations.flipped),
-        "shift-flip": _value(augmentations.shifted_and_flipped),
-    },
+    "augmentations": {"flip": _value(augmentations.flipped), "shift-flip": _value(augmentations.shifted_and_flipped)},
     "datasets": {
         "arrays": Entry(datasets.Arrays),
         "cifar10": Entry(datasets.CIFAR10),

@@ -7,8 +7,8 @@ from itertools import product
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import as_maps
 from roadworthy.core.random import Key
-from roadworthy.evaluation.evaluators import NoRetrain
 from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import rank
 from roadworthy.evaluation.sweep import explain, imputed
 from roadworthy.models.prediction import eval_mode, predict, with_labels

@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 from roadworthy import statistics
 from roadworthy.core.errors import StoreError
 from roadworthy.core.results import Copy, Point, Predictions
-from roadworthy.experiments.design import (
-    Design,
-    Survey,
-    as_predictions,
-    prediction_arrays,
-    read_predictions,
-)
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Item
+from roadworthy.experiments.pending import Survey
+from roadworthy.experiments.recorded import as_predictions, prediction_arrays, read_predictions
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.stores.run_directory import RunDirectory, checksum
 
@@ -100,6 +96,8 @@ def _ties(design: Design, state: Survey, store: Store, methods: set[str]) -> dic
 def maps_of(design: Design, state: Survey, store: Store, method: str, rows: Sequence[int]) -> NDArray[Any]:
     """The stored maps of some rows."""
     copy = state.copies.get(method)
+    if copy is not None and copy.how == "inverted":
+        return -maps_of(design, state, store, copy.of, rows)
     found: dict[int, NDArray[Any]] = {}
     for block in state.blocks:
         wanted = [row for row in rows if row in set(block.rows)]

@@ -13,19 +13,21 @@ from roadworthy.core.files import write_atomically
 from roadworthy.core.types import UNLABELED
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.sweep import source_of
-from roadworthy.experiments.auditing import QUESTIONS, AuditSettings, default_fractions
-from roadworthy.experiments.audits import Audit, audit_of, audit_state, run_audit
+from roadworthy.experiments.audit_items import QUESTIONS, AuditSettings, default_fractions
+from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
 from roadworthy.experiments.build import (
     Fingerprints,
     build,
     check_training,
+    check_unchanged,
     design_of,
     fingerprints,
     make_worker,
 )
 from roadworthy.experiments.comparison import Comparison
-from roadworthy.experiments.design import Design, Survey, survey
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors import InProcess, Local, Ray
+from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.plans import Plan, plan_from, read_plan
 from roadworthy.experiments.plans.plan import LOCATIONS
 from roadworthy.experiments.progress import Bar
@@ -124,7 +126,10 @@ def run_plan(
         if survey(prepared.design, store).missing:
             check_training(plan, prepared.experiment)
             rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0])
-        return execute(prepared.design, store, prepared.executor(executor, jobs, address), prepared.group_key, listener)
+        chosen = prepared.executor(executor, jobs, address)
+        state = execute(prepared.design, store, chosen, prepared.group_key, listener)
+        store.forget_failures(state.goals)
+        return state
 
 
 def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
@@ -132,8 +137,8 @@ def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
     content, complaints = plan.text.encode(), []
     if store.plan_path.exists() and store.plan_path.read_bytes() != content:
         complaints = [
-            f"{store.root} was filled by another plan; status, show and export follow this one from now on. "
-            "The other's results stay: run that plan again to see them"
+            f"{store.root} holds results of another plan; status, show and export follow this one from now on. "
+            "The other results are kept: run that plan again to see them"
         ]
     write_atomically(store.plan_path, content)
     return complaints
@@ -176,11 +181,13 @@ class OpenRun:
 
     store: RunDirectory
     plan: Plan
+    prints: Fingerprints
     design: Design
 
     @property
     def source(self) -> Source:
-        return Source(self.design, self.store, lambda: build(self.plan), verify=True)
+        check = partial(check_unchanged, self.plan, self.prints)
+        return Source(self.design, self.store, lambda: build(self.plan), check)
 
     def results(self) -> Results:
         return collect(self.design, survey(self.design, self.store), self.store, self.store.manifest())
@@ -195,7 +202,7 @@ def open_run(folder: str | Path, plan: Plan | None = None) -> OpenRun:
     kept = read_plan(store.plan_path)
     kept = replace(kept, folder=Path(manifest.get("folder", kept.folder)))
     prints = Fingerprints.from_json(manifest["fingerprints"])
-    return OpenRun(store, plan or kept, design_of(kept, prints))
+    return OpenRun(store, plan or kept, prints, design_of(kept, prints))
 
 
 def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:

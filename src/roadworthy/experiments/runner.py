@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from roadworthy.experiments.design import Design, Survey, survey
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Arrays, Item
+from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.stores import Store
 
 log = logging.getLogger("roadworthy")
@@ -96,12 +97,16 @@ def execute(
     """Run until nothing is missing, or nothing can be done about it; returns the state of the store."""
     listener = listener or Silent()
     manifest = ManifestWriter(store)
+    if not (state := survey(design, store)).missing:
+        return state
     try:
-        while (state := survey(design, store)).missing:
-            listener.on_start(state)
-            failed = run_items(state.missing, store, executor, group_key, manifest, listener)
-            if failed:
-                return survey(design, store)
+        with executor.started() as session:
+            while state.missing:
+                listener.on_start(state)
+                failed = run_items(state.missing, store, session, group_key, manifest, listener)
+                state = survey(design, store)
+                if failed:
+                    break
         return state
     finally:
         manifest.save()
@@ -110,7 +115,7 @@ def execute(
 def run_items(
     items: Sequence[Item],
     store: Store,
-    executor: Executor,
+    session: Session,
     group_key: GroupKey,
     manifest: "ManifestWriter",
     listener: Listener,
@@ -118,33 +123,32 @@ def run_items(
     """Compute items in dependency order; returns how many failed. What needs a failed item is left out."""
     graph, failed = TaskGraph(items, group_key), 0
     running: dict[str, int] = {}
-    with executor.started() as session:
-        while True:
-            while session.room and (number := graph.next()) is not None:
-                group = graph.groups[number]
-                needs = {need.id: need for item in group for need in item.needs}
-                inputs = {id: store.read(need) for id, need in needs.items()}
-                checkpoint = store.checkpoint_path(group[0]) if len(group) == 1 else None
-                running[group[0].id] = number
-                session.submit(Task(group, inputs, checkpoint))
-            if not running:
-                return failed
-            task, outcome = session.completed()
-            number = running.pop(task.id)
-            if outcome.failure:
-                failed += len(task.items)
-                log.error("%s failed: %s", _name(task), _error_line(outcome.failure))
-                for item in task.items:
-                    store.write_failure(item, outcome.failure)
-                    listener.on_event(Event(item, 0.0, outcome.failure))
-                continue
-            log.debug("%s done in %.3f s", _name(task), outcome.seconds)
-            each = outcome.seconds / len(task.items)
-            for item, arrays in zip(task.items, outcome.arrays, strict=True):
-                store.write(item, arrays)
-                manifest.duration(item, each)
-                listener.on_event(Event(item, each))
-            graph.done(number)
+    while True:
+        while session.room and (number := graph.next()) is not None:
+            group = graph.groups[number]
+            needs = {need.id: need for item in group for need in item.needs}
+            inputs = {id: store.read(need) for id, need in needs.items()}
+            checkpoint = store.checkpoint_path(group[0]) if len(group) == 1 else None
+            running[group[0].id] = number
+            session.submit(Task(group, inputs, checkpoint))
+        if not running:
+            return failed
+        task, outcome = session.completed()
+        number = running.pop(task.id)
+        if outcome.failure:
+            failed += len(task.items)
+            log.error("%s failed: %s", _name(task), _error_line(outcome.failure))
+            for item in task.items:
+                store.write_failure(item, outcome.failure)
+                listener.on_event(Event(item, 0.0, outcome.failure))
+            continue
+        log.debug("%s done in %.3f s", _name(task), outcome.seconds)
+        each = outcome.seconds / len(task.items)
+        for item, arrays in zip(task.items, outcome.arrays, strict=True):
+            store.write(item, arrays)
+            manifest.duration(item, each)
+            listener.on_event(Event(item, each))
+        graph.done(number)
 
 
 def _name(task: Task) -> str:
@@ -197,6 +201,7 @@ class TaskGraph:
 def grouping(sources: Mapping[str, Any]) -> GroupKey:
     """What is computed together: maps of one block with a common source, all curves of a method on a block.
 
+    Curves that need a training are a group of their own, so that the others do not wait for it or fail with it.
     `sources`: method to what its maps are computed from.
     """
 
@@ -206,7 +211,8 @@ def grouping(sources: Mapping[str, Any]) -> GroupKey:
             return item.id
         if item.kind == "maps" and "copy_of" not in label:
             return item.kind, block.split, block.index, sources[label["method"]]
-        return item.kind, block.split, block.index, label["method"], label.get("evaluator")
+        trainings = tuple(need.id for need in item.needs if need.block is None)
+        return item.kind, block.split, block.index, label["method"], label.get("evaluator"), trainings
 
     return key
 

@@ -11,8 +11,10 @@ from roadworthy.core.errors import DataError
 from roadworthy.core.types import UNLABELED, Batch, Imputer
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.experiment import Experiment
-from roadworthy.experiments.design import Design, Survey, as_predictions, survey
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import fingerprint_block
+from roadworthy.experiments.pending import Survey, survey
+from roadworthy.experiments.recorded import as_predictions
 from roadworthy.experiments.results import maps_of
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.worker import built_imputer
@@ -24,8 +26,8 @@ class Source:
     store: Store
     build: Callable[[], Experiment]
     """raises where data or weights are not at hand"""
-    verify: bool = False
-    """compare images with the fingerprints of the design"""
+    check: Callable[[Experiment], None] | None = None
+    """raises where weights or code changed since the run; None if the experiment is the one that ran"""
 
     @cached_property
     def state(self) -> Survey:
@@ -53,14 +55,20 @@ class Source:
         labels = torch.tensor([int(known[row][1]) for row in rows])
         return Batch(batch.ids, batch.images, labels), (batch.labels == UNLABELED).tolist()
 
-    def check_images(self) -> None:
-        """The first block at hand is the one that was evaluated."""
-        if not self.verify:
+    def check_images(self, blocks: int | None = 1) -> None:
+        """The images of the first blocks, or of all, are those that were evaluated."""
+        if self.check is None:
             return
-        block = self.state.blocks[0]
-        batch = next(picked(self.experiment.data, list(block.rows)).batches(len(block.rows)))
-        if fingerprint_block(batch) != block.fingerprint:
-            raise DataError("the images at hand are not those that were evaluated: their fingerprint differs")
+        for block in self.state.blocks[:blocks]:
+            batch = next(picked(self.experiment.data, list(block.rows)).batches(len(block.rows)))
+            if fingerprint_block(batch) != block.fingerprint:
+                raise DataError("the images at hand are not those that were evaluated: their fingerprint differs")
+
+    def check_all(self) -> None:
+        """Before items are added: everything is as it was when the others were computed."""
+        if self.check is not None:
+            self.check(self.experiment)
+            self.check_images(None)
 
     def maps(self, method: str, rows: Sequence[int]) -> torch.Tensor:
         return torch.from_numpy(np.array(maps_of(self.design, self.state, self.store, method, rows)))

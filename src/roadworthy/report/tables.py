@@ -44,8 +44,9 @@ def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
     )
     for score in (name for name in ("morf", "lerf") if name in table and name != lead):
         short[titles[score]] = [_GAP if np.isnan(value) else f"{value:.3f}" for value in table[score]]
-    if table["imputer"].nunique() > 1:
-        short.insert(0, "imputer", table["imputer"])
+    for name in ("imputer", "evaluator"):
+        if table[name].nunique() > 1:
+            short.insert(0, name, table[name])
     return short
 
 

@@ -16,14 +16,15 @@ from roadworthy.statistics.agreement import agreement, agreement_matrix, overall
 from roadworthy.statistics.agreement_intervals import agreement_intervals
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
-from roadworthy.statistics.classes import per_class
 from roadworthy.statistics.completeness import complete_curves
 from roadworthy.statistics.correlation import kendall, krippendorff, spearman
 from roadworthy.statistics.curves import PointPredictions, Setting, Value, curves, per_image
 from roadworthy.statistics.diff import diff
+from roadworthy.statistics.early_stopping import StoppingRule, undecided
 from roadworthy.statistics.intervals import CONFIDENCE, mean_interval, share_interval
-from roadworthy.statistics.paired import PairedComparisons, PairedDifferences, StoppingRule, paired_comparisons
-from roadworthy.statistics.pairwise import PAIRWISE_COLUMNS, groups, holm, pairwise, undecided
+from roadworthy.statistics.paired_differences import PairedComparisons, PairedDifferences, paired_comparisons
+from roadworthy.statistics.pairwise import PAIRWISE_COLUMNS, groups, holm, pairwise
+from roadworthy.statistics.per_class import per_class
 from roadworthy.statistics.ranking import ranking, scores
 from roadworthy.statistics.scores import SCORES, Block, BlockKey, Score, aopc, area, blocks, leading_score
 from roadworthy.statistics.summary import block_summaries, conclusion, preferred_block, summary

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from roadworthy.core.errors import InputError
 from roadworthy.statistics.curves import PointPredictions, Value
+from roadworthy.statistics.early_stopping import StoppingRule
 from roadworthy.statistics.intervals import CONFIDENCE, Array
-from roadworthy.statistics.paired import PairedComparisons, PairedDifferences, StoppingRule, paired_comparisons
+from roadworthy.statistics.paired_differences import PairedComparisons, PairedDifferences, paired_comparisons
 from roadworthy.statistics.scores import Block, blocks
 
 POWER = 0.8
@@ -136,8 +136,3 @@ def letters(grouped: Sequence[Sequence[str]]) -> dict[str, str]:
         for method in group:
             by_method[method] = by_method.get(method, "") + letter
     return by_method
-
-
-def undecided(table: pd.DataFrame) -> NDArray[np.bool_]:
-    """The pairs that are neither clearly different nor tied within the margin."""
-    return ~((table["low"] > 0) | table["tie"]).to_numpy(dtype=bool)

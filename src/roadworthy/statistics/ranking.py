@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from roadworthy.statistics.curves import PointPredictions, Value
+from roadworthy.statistics.early_stopping import StoppingRule
 from roadworthy.statistics.intervals import CONFIDENCE
-from roadworthy.statistics.paired import PairedComparisons, StoppingRule, paired_comparisons
+from roadworthy.statistics.paired_differences import PairedComparisons, paired_comparisons
 from roadworthy.statistics.pairwise import groups, letters
 from roadworthy.statistics.scores import SCORES, Block, blocks
 

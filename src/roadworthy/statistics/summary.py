@@ -12,12 +12,7 @@ from roadworthy.statistics.scores import BlockKey, leading_score, table_blocks
 
 TITLES = {"srg": "LeRF − MoRF", "morf": "MoRF area", "lerf": "LeRF area"}
 
-_BLOCK_PHRASES = {
-    "imputer": "imputed with {}",
-    "evaluator": "evaluator {}",
-    "model": "model {}",
-    "units": "units {}",
-}
+_BLOCK_PHRASES = {"imputer": "imputed with {}", "evaluator": "evaluator {}", "model": "model {}", "units": "units {}"}
 
 
 def summary(

@@ -91,7 +91,7 @@ def _near_chance(predictions: PointPredictions, classes: int) -> list[_Warning]:
         chance = counts.max() / counts.sum() if len(labels) > 1 else 1 / max(classes, 2)
         hits = np.mean([each.correct for each in plain], axis=0)[None]
         if share_interval(hits)[0] <= chance:
-            where = _where({"model": model}, varying)
+            where = _where({"evaluator": evaluator, "model": model}, varying)
             text = (
                 f"Before removal, the accuracy{where} is {hits.mean():.0%}, not clearly above chance ({chance:.0%}): "
                 "there is hardly any accuracy to lose. Check the labels and the normalization."

@@ -171,7 +171,9 @@ def test_a_model_that_detaches_its_input_is_an_error(batch):
 
 def test_captum_methods_can_be_used(model, batch):
     saliency = rw.attributions.Captum(captum.attr.Saliency, abs=False)
-    assert close(saliency(model, batch, KEY), rw.attributions.Gradient()(model, batch, KEY))
+    assert close(saliency(model, batch, KEY).sum(dim=1), rw.attributions.Gradient()(model, batch, KEY))
+    absolute = rw.attributions.Captum(captum.attr.Saliency, channel_reduction="abs_sum", abs=False)
+    assert torch.equal(absolute(model, batch, KEY), saliency(model, batch, KEY).abs().sum(dim=1))
     shap = rw.attributions.Captum(captum.attr.GradientShap, baselines=torch.zeros(1, 3, 16, 16), n_samples=3)
     assert torch.equal(shap(model, batch, KEY), shap(model, batch, KEY))
 

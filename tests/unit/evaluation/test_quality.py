@@ -1,4 +1,4 @@
-"""Imputation MSE, where it can be said by heart."""
+"""Imputation error, where it can be derived by hand."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from roadworthy.evaluation.quality import imputation_mse, imputation_quality, pi
 from roadworthy.imputers import Constant, NoisyLinear
 
 
-def test_the_mse_of_a_constant_fill_on_grey_images_is_the_squared_difference():
+def test_the_mse_of_a_constant_on_gray_images_is_the_squared_difference():
     rows = list(
         imputation_quality({"black": Constant(0.0), "right": Constant(0.5)}, Arrays(torch.full((5, 3, 8, 8), 0.5)))
     )
@@ -39,15 +39,15 @@ def test_only_removed_pixels_count_and_batches_do_not():
     assert [row.mse for row in first] == pytest.approx([row.mse for row in second], rel=1e-6)
 
 
-def test_a_strip_has_the_images_their_holes_and_each_fill_below_each_other():
+def test_a_strip_shows_each_image_the_removed_pixels_and_each_imputation():
     data = Arrays(worlds.quadrants(n=4).images)
     [batch] = data.batches(4)
     strip = picture_strip({"white": Constant(1.5), "black": Constant(0.0)}, batch, "blobs", 0.3)
-    assert strip.shape == (3, 4 * 12, 4 * 12)  # image, holes, two fills; four images
+    assert strip.shape == (3, 4 * 12, 4 * 12)  # image, removed pixels in black, two imputations; four images
     second = (slice(None), slice(12, 24))  # the column of the second image
     removed = random_removal(batch, "blobs", 0.3, Key(0).fold("quality"))[1]
-    image, holes, white, black = (strip[:, row * 12 : row * 12 + 12][second[0], :, second[1]] for row in range(4))
+    image, masked, white, black = (strip[:, row * 12 : row * 12 + 12][second[0], :, second[1]] for row in range(4))
     assert torch.equal(image, batch.images[1])
-    assert torch.equal(holes, black)
+    assert torch.equal(masked, black)
     assert (white[:, removed] == 1).all()  # 1.5 is shown as white
     assert torch.equal(white[:, ~removed], image[:, ~removed])

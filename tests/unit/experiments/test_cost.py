@@ -1,143 +1,135 @@
 """What a plan would cost, on a clock that only the model moves: a millisecond per image and forward pass."""
 
 import sys
-import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from roadworthy.experiments import timing
-from roadworthy.experiments.cost import estimate, outlook, passes, thinned
-from roadworthy.experiments.items import trial_items
-from roadworthy.experiments.plans.reading import plan_from, read_plan
-from roadworthy.experiments.stores.run_directory import Store
-from roadworthy.experiments.timing import Line
+from roadworthy.experiments import cost
+from roadworthy.experiments.cost import Work, estimate, missing_counts
+from roadworthy.experiments.plans import read_plan
+from roadworthy.experiments.run import run
+from roadworthy.experiments.stores.run_directory import RunDirectory
 
-PLANS = Path(__file__).parents[2] / "plans"
+PLANS = Path(__file__).parents[3] / "plans"
 
 TICKING = """
+import clock
 from torch import nn
-
-now = [0.0]
 
 class Ticking(nn.Module):
     def __init__(self):
         super().__init__()
-        now[0] += 1000  # building takes long, and is paid once
-        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(784, 4), nn.ReLU(), nn.Linear(4, 10))
+        clock.now += 1000  # building takes long, and is done once
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(432, 4), nn.ReLU(), nn.Linear(4, 4))
 
     def forward(self, images):
-        now[0] += len(images) / 1000
+        clock.now += len(images) / 1000
         return self.layers(images)
 """
 
-PLAN = """
-[data]
-name = "digits"
-images = 500
-[train]
-sample = 300
-[model]
-factory = "ticking:Ticking"
-weights = "none.safetensors"
-[training]
-epochs = 7
-data = { images = 200 }
-[recipe]
-epochs = 5
-[gain]
-width = 2
-blocks = 1
-[methods]
-IG = { name = "ig", steps = 20 }
-IG-fine = "ig"
-IG-SG = "ig-sg"
-IG-SQ = "ig-sq"
-GB = "gb"
-GB-SG = { name = "gb-sg", gb_samples = 30 }
-[evaluation]
-fractions = [0.5, 0.9]
-imputers = ["linear", "gain"]
-evaluators = ["no-retrain", "retrain", "fine-tuned"]
-controls = ["random"]
-blurred = ["IG"]
-seeds = [0, 1]
-"""
+SECTIONS = {
+    "train": {"root": "train"},
+    "model": {"factory": "ticking:Ticking", "weights": "none.safetensors"},
+    "training": {"epochs": 7, "data": {"root": "train", "images": 8}},
+    "recipe": {"epochs": 5},
+    "gain": {"width": 2, "blocks": 1},
+    "methods": {
+        "own": None,
+        "G": None,
+        "IG": {"name": "ig", "steps": 20},
+        "IG-fine": "ig",
+        "IG-SG": {"name": "ig-sg", "ig_samples": 3},
+        "IG-SQ": {"name": "ig-sq", "ig_samples": 3},
+        "GB": "gb",
+        "GB-SG": {"name": "gb-sg", "gb_samples": 30},
+    },
+    "evaluation": {
+        "fractions": [0.5, 0.9],
+        "imputers": ["linear", "gain"],
+        "evaluators": ["no-retrain", "retrain", "fine-tuned"],
+        "controls": ["random", "blurred"],
+        "copied": ["IG"],
+        "seeds": [0, 1],
+    },
+}
 
 
 @pytest.fixture
-def ticking(tmp_path, monkeypatch):
-    (tmp_path / "ticking.py").write_text(TICKING)
-    monkeypatch.setattr(timing, "clock", lambda: sys.modules["ticking"].now[0])
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "ticking", raising=False)
-    import ticking
-
-    assert ticking.now == [0.0]
-    return plan_from(tomllib.loads(PLAN), tmp_path)
+def ticking(project, monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setitem(sys.modules, "clock", clock)
+    monkeypatch.setattr(cost, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    (project.root / "ticking.py").write_text(TICKING)
+    project.write_images("train", 12)
+    return project
 
 
 def test_every_kind_of_work_costs_what_its_passes_cost(ticking):
-    cost = estimate(ticking)
-    assert (cost.images, cost.train_images) == (500, 300)
-    # Per image, each group of maps sees the plain image once, and then: IG and its blurred copy 20; IG-fine 50, apart
-    # from IG though both are thinned to the same; IG-SG and IG-SQ together 15 · 50; GB 1; GB-SG 30; random 0.
-    per_image = 6 + 20 + 50 + 750 + 1 + 30
-    assert cost.maps == pytest.approx(per_image * (500 + 300) / 1000)
-    # 8 maps × 2 orders × 2 imputers × 3 evaluators × 2 seeds × 3 fractions, one look at each image
-    assert cost.trials == pytest.approx(8 * 2 * 2 * 3 * 2 * 3 * 500 / 1000)
-    # retrained: 8 maps × 2 orders × 2 imputers × 2 seeds × 2 fractions above 0, and one per seed without removal;
-    # tuned: 2 imputers × 2 seeds; each sees 300 images in 5 epochs. The GAIN does not move this clock.
-    assert cost.trainings == pytest.approx((8 * 2 * 2 * 2 * 2 + 2 + 2 * 2) * 300 * 5 / 1000)
-    assert cost.model == pytest.approx(200 * 7 / 1000)
+    plan = ticking.plan(**SECTIONS)
+    estimated = estimate(plan, plan.counts())
+    seconds = {work.kind: work.seconds for work in estimated.work}
+    assert (estimated.images, estimated.train_images) == (20, 12)
+    # Per image: IG 20; IG-fine 50; IG-SG and IG-SQ together 3 · 50; GB 1; GB-SG 30; random 0. Both splits.
+    assert seconds["maps"] == pytest.approx((20 + 50 + 150 + 1 + 30) * (20 + 12) / 1000)
+    # 6 methods, random and a copy × 2 orders × 2 imputers × 3 evaluators × 2 seeds × 3 fractions
+    assert seconds["points"] == pytest.approx(8 * 2 * 2 * 3 * 2 * 3 * 20 / 1000)
+    # retrained: 8 methods × 2 orders × 2 imputers × 2 seeds × 2 fractions above 0, and one per seed without removal;
+    # fine-tuned: 2 imputers × 2 seeds; each sees 12 images in 5 epochs. The GAIN does not move this clock.
+    assert seconds["trainings"] == pytest.approx((8 * 2 * 2 * 2 * 2 + 2 + 2 * 2) * 12 * 5 / 1000)
+    assert seconds["the model itself"] == pytest.approx(8 * 7 / 1000)
+    assert estimated.seconds == pytest.approx(sum(seconds.values()))  # all of it is missing
 
 
-def test_a_model_without_training_costs_none_and_the_global_generator_is_left_alone(ticking):
-    light = replace(
-        ticking, training=None, model={"name": "load", "factory": "ticking:Ticking"}, methods={"GB": {"name": "gb"}},
-        blurred=(), controls=(), imputers={"linear": {"name": "linear"}}, evaluators=("no-retrain",), recipe=None,
-        train=None,
-    )  # fmt: skip
+def test_a_model_that_exists_costs_no_training_and_the_global_generator_is_left_alone(ticking):
+    plan = ticking.plan(
+        model={"factory": "ticking:Ticking"}, methods={"own": None, "G": None, "GB": "gb"}, evaluation={"controls": []}
+    )
     torch.manual_seed(3)
     expected = torch.rand(2).tolist()
     torch.manual_seed(3)
-    cost = estimate(light)
+    estimated = estimate(plan, plan.counts())
     assert torch.rand(2).tolist() == expected
-    assert (cost.trainings, cost.model) == (0, 0)
-    assert cost.maps == pytest.approx(2 * 500 / 1000)  # the plain image, and one pass
+    assert {work.kind: work.seconds for work in estimated.work} == {
+        "maps": pytest.approx(20 / 1000),
+        "points": pytest.approx(2 * 3 * 20 / 1000),  # 2 orders, 3 fractions
+    }
 
 
-def test_a_line_through_two_timings_does_not_multiply_what_is_paid_once():
-    line = Line.through((1, 5.0), (3, 9.0))  # 3 once and 2 for each
-    assert line == Line(3.0, 2.0)
-    assert line.at(750) == 1503
-    assert Line.through((1, 2.0), (4, 1.0)) == Line(0.0, 0.25)  # noise: faster with more
-    assert Line.through((1, 2.0), (1, 2.0)) == Line(0.0, 2.0)  # a set of one image
+def test_what_is_done_costs_nothing():
+    assert Work("maps", 8, 2, 4.0).missing_seconds == 1
+    assert Work("maps", 0, 0, 0.0).missing_seconds == 0
+
+
+def test_what_is_missing_is_counted_per_map_and_point(project):
+    plan, store = project.write_plan(), RunDirectory(project.store)
+    # own, G and random; 2 orders and 3 fractions
+    assert missing_counts(plan, store) == plan.counts() == {"maps": 3, "points": 18, "trainings": 0}
+    run(project.path, project.store, progress=False)
+    assert missing_counts(plan, store) == {"maps": 0, "points": 0, "trainings": 0}
+    more = project.write_plan(methods={"IG": {"name": "ig", "steps": 2}})
+    assert missing_counts(more, store) == {"maps": 1, "points": 4, "trainings": 0}  # its point 0 is known
+
+
+def test_copies_of_leading_methods_are_missing_before_it_is_known_which_they_are(project):
+    plan, store = project.write_plan(), RunDirectory(project.store)
+    run(project.path, project.store, progress=False)
+    copied = replace(plan, controls=("random", "blurred"), methods={**plan.methods, "IG": {"name": "ig", "steps": 2}})
+    # IG itself, and the copies of two methods: 2 · 2 orders · 3 fractions
+    assert missing_counts(copied, store) == {"maps": 1, "points": 4 + 12, "trainings": 0}
+
+
+def test_before_there_are_weights_all_is_missing_and_no_image_is_read(project):
+    plan = project.plan(model={"weights": "none.safetensors"}, training={"epochs": 1}, data={"root": "nowhere"})
+    assert missing_counts(plan, RunDirectory(project.store)) == plan.counts()
 
 
 @pytest.mark.parametrize("name", ["cifar10.toml", "food101.toml"])
 def test_the_full_plans_are_the_papers_experiments(name):
-    plan = read_plan(PLANS / name)
-    # One stream of samples serves SG, SQ and Var: 50 + 15 · 50 + 1 + 100 passes per image.
-    assert sum(passes(plan.methods[method]) for method in ("IG", "IG-SG", "GB", "GB-SG")) == 901
-    # 8 maps on two splits; 8 × 2 orders × 3 fills × 2 evaluators × 8 fractions × 5 seeds; half of the points above 0 are
-    # trainings, and so are 5 without removal and the GAIN
-    assert plan.counts() == {"maps": 16, "points": 3840, "trainings": 8 * 2 * 3 * 7 * 5 + 5 + 1}
-
-
-def test_a_thinned_method_has_the_passes_that_were_asked_for_and_keeps_its_other_options():
-    spec = {"name": "ig-var", "steps": 50, "ig_samples": 15, "reduce": "sum"}
-    assert thinned(spec, 3) == {"name": "ig-var", "steps": 3, "ig_samples": 1, "reduce": "sum"}
-    assert passes(thinned({"name": "gb-sq"}, 4)) == 4
-    assert thinned({"name": "gb"}, 3) == {"name": "gb"}
-    assert passes({"name": "blurred", "of": spec}) == 750
-
-
-def test_before_there_are_weights_all_is_missing_and_no_image_is_read(ticking, tmp_path):
-    nowhere = replace(ticking, data={"name": "cifar10", "root": str(tmp_path / "nowhere")})
-    work = outlook(nowhere, Store(tmp_path / "store"))
-    assert work.missing == work.total
-    points = len(list(trial_items(nowhere, work.prints)))
-    assert len(work.missing_trials) == points
+    # 8 maps on two splits; 8 × 2 orders × 3 imputers × 2 evaluators × 8 fractions × 5 seeds; half of the points above 0
+    # are trainings, and so are 5 without removal and the GAIN
+    counts = read_plan(PLANS / name).counts()
+    assert counts == {"maps": 16, "points": 3840, "trainings": 8 * 2 * 3 * 7 * 5 + 5 + 1}

@@ -189,7 +189,7 @@ CIFAR10 = """
 
 @pytest.mark.slow
 def test_retraining_and_trained_imputers_give_the_same_bytes_through_either_front(tmp_path, own_method, real_data):
-    """ResNet-20 on CIFAR-10, own method, GAIN trained in the run, retraining, fine-tuning, early stopping, two seeds."""
+    """ResNet-20 on CIFAR-10, own method, GAIN trained in the run, retraining, fine-tuning, early stopping, seeds."""
     torch.set_num_threads(1)
     comparison = rw.compare(
         rw.models.resnet20_cifar10(real_data / "weights" / "resnet20_cifar10.safetensors"),

@@ -399,6 +399,11 @@ def test_errors_about_sections_that_train_name_the_key(sections, key, parts):
         ({"recipe": {"select": "best-on-test"}}, "recipe.select", ["'best-on-test'", "'fine-tuned'", '"last"']),
         ({"train": {"images": "all"}}, "train.images", ["got 'all'", "whole number"]),
         ({"methods": {"M": {"name": "maps", "path": "m.npy"}}}, "methods.M", ["'retrain'", "train images"]),
+        (
+            {"evaluation": {"evaluators": ["retrain"], "until": "ranked"}},
+            "evaluation.until",
+            ["'ranked'", '"no-retrain"'],
+        ),
     ],
 )
 def test_errors_about_retraining_name_the_key(sections, key, parts):

@@ -31,7 +31,7 @@ def test_curves_are_those_of_the_preferred_setting_unless_named(comparison):
     first, second = (comparison.plot.curves(**options).axes[0].lines[0] for options in ({}, {"imputer": "fixed"}))
     table = comparison.curves().query("order == 'morf' and method == 'IG'")
     for line, imputer in ((first, "linear"), (second, "fixed")):
-        assert line.get_ydata().tolist() == table.query("imputer == @imputer")["accuracy"].tolist()
+        assert line.get_ydata().tolist() == table.loc[table["imputer"] == imputer, "accuracy"].tolist()
     with pytest.raises(rw.errors.InputError, match="gain"):
         comparison.plot.curves(imputer="gain")
 

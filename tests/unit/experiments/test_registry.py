@@ -79,8 +79,8 @@ def test_a_captum_method_by_the_name_of_its_class(model, batch):
     # Constructor options go through `init`; lists, which TOML has, become the tuples that Captum wants.
     occlusion = make("Occlusion", sliding_window_shapes=[3, 8, 8], strides=[3, 8, 8])
     maps = occlusion(model, batch, KEY)
-    assert maps.shape == (3, 16, 16)
-    assert torch.equal(maps[:, :8, :8], maps[:, :1, :1].expand(-1, 8, 8))
+    assert maps.shape == (3, 3, 16, 16)
+    assert torch.equal(maps[..., :8, :8], maps[..., :1, :1].expand(-1, -1, 8, 8))
     local = make("InputXGradient")(model, batch, KEY)
     steps = make("IntegratedGradients", init={"multiply_by_inputs": False}, n_steps=4)(model, batch, KEY)
     assert not torch.equal(local, steps)

@@ -14,7 +14,7 @@ def test_examples_without_labels_show_the_predicted_class(tmp_path):
     assert "Image 0, predicted 0" in page
     assert "class 0" not in page
     named = rw.compare(world.model, (world.images, world.labels), {"t": world.truth}, **options)
-    assert "Image 1, class 1" in named.report(tmp_path / "named.html").read_text()
+    assert "Image 2, class 2" in named.report(tmp_path / "named.html").read_text()
 
 
 def test_the_report_names_model_data_version_and_date_and_shows_the_maps_of_leading_methods(tmp_path):

@@ -1,4 +1,4 @@
-"""The store: whole files or none, corrupt ones set aside, one writer at a time, nothing outside its folder."""
+"""The run directory: complete files or none, corrupt ones in quarantine, one writer at a time, nothing outside."""
 
 import json
 import os
@@ -6,47 +6,55 @@ import pickle
 import struct
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
-import roadworthy as rw
-import worlds
 from roadworthy.core.errors import StoreError
-from roadworthy.experiments.items import Item
-from roadworthy.experiments.stores import run_directory as store_module
-from roadworthy.experiments.stores.run_directory import Store, merge_stores
+from roadworthy.experiments.compute import KINDS
+from roadworthy.experiments.items import Block, Item
+from roadworthy.experiments.stores.run_directory import FOLDERS, FORMAT, RunDirectory, merge
 
-ITEM = Item("trial", {"method": "IG", "fraction": 0.5}, {"method": "<b>IG</b>"})
+NEED = Item("maps", {"method": "IG"}, {"method": "IG"})
+ITEM = Item(
+    "predictions", {"evaluator": "no-retrain", "fraction": 0.5}, {"method": "<b>IG</b>"}, (NEED,),
+    Block("test", 0, (0, 1, 2), "abc"),
+)  # fmt: skip
 ARRAYS = {"ids": np.arange(3), "probability": np.array([0.1, 0.5, 0.9], dtype=np.float32)}
 
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "run")
+    return RunDirectory(tmp_path / "run")
+
+
+def test_every_kind_of_item_has_a_folder():
+    assert FOLDERS.keys() == KINDS.keys()
 
 
 def test_what_is_written_is_read_back_with_its_item(store):
     store.write(ITEM, ARRAYS)
-    header, arrays = store.read("trial", ITEM.id)
-    assert header["spec"] == ITEM.spec
-    assert header["label"] == ITEM.label
-    assert all(np.array_equal(arrays[name], ARRAYS[name]) for name in ARRAYS)
-    assert store.ids("trial") == {ITEM.id}
+    header, arrays = store.read_file(store.path("predictions", ITEM.id))
+    assert (header["kind"], header["spec"], header["label"]) == ("predictions", ITEM.spec, ITEM.label)
+    assert (header["block"], header["needs"]) == ("abc", [NEED.id])
+    for found in (arrays, store.read(ITEM)):
+        assert all(np.array_equal(found[name], ARRAYS[name]) for name in ARRAYS)
+    assert store.ids() == {ITEM.id}
+    assert list(store.files()) == list(store.files("predictions")) == [store.path("predictions", ITEM.id)]
+    assert list(store.files("maps")) == []
 
 
 def test_the_same_item_is_the_same_bytes(tmp_path):
-    first, second = Store(tmp_path / "a"), Store(tmp_path / "b")
+    first, second = RunDirectory(tmp_path / "a"), RunDirectory(tmp_path / "b")
     for _ in range(5):
         first.write(ITEM, ARRAYS)
         second.write(ITEM, dict(reversed(ARRAYS.items())))
-        assert first.path("trial", ITEM.id).read_bytes() == second.path("trial", ITEM.id).read_bytes()
+        assert first.path("predictions", ITEM.id).read_bytes() == second.path("predictions", ITEM.id).read_bytes()
 
 
-def test_a_write_that_fails_leaves_nothing_behind(store, monkeypatch):
+def test_a_write_that_fails_leaves_the_old_content(store, monkeypatch):
     store.write(ITEM, ARRAYS)
-    before = store.path("trial", ITEM.id).read_bytes()
+    before = store.path("predictions", ITEM.id).read_bytes()
 
     def full(_):
         raise OSError(28, "No space left on device")
@@ -54,15 +62,15 @@ def test_a_write_that_fails_leaves_nothing_behind(store, monkeypatch):
     monkeypatch.setattr("roadworthy.core.files.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         store.write(ITEM, {"ids": np.arange(9)})
-    assert store.path("trial", ITEM.id).read_bytes() == before
-    assert len(list(store.path("trial", ITEM.id).parent.iterdir())) == 1
+    assert store.path("predictions", ITEM.id).read_bytes() == before
+    assert len(list(store.path("predictions", ITEM.id).parent.iterdir())) == 1
 
 
 def damaged(store):
-    """One whole item and every kind of file that does not belong."""
+    """One complete item and every kind of file that does not belong."""
     store.write(ITEM, ARRAYS)
-    folder = store.path("trial", ITEM.id).parent
-    whole = store.path("trial", ITEM.id).read_bytes()
+    folder = store.path("predictions", ITEM.id).parent
+    whole = store.path("predictions", ITEM.id).read_bytes()
     flipped = bytearray(whole)
     flipped[-1] ^= 1
     files = {
@@ -80,20 +88,20 @@ def damaged(store):
     return folder, len(files) + 1
 
 
-def test_corrupt_and_foreign_files_are_named_set_aside_and_gone(store):
+def test_corrupt_and_foreign_files_are_named_and_moved_to_quarantine(store):
     folder, strange = damaged(store)
     complaints = store.clean()
     assert len(complaints) == strange
     assert all(str(folder) in complaint for complaint in complaints)
     assert [path.name for path in folder.iterdir()] == [f"{ITEM.id}.safetensors"]
-    assert len(list((store.root / "aside").iterdir())) == strange
+    assert len(list((store.root / "quarantine").iterdir())) == strange
     assert store.clean() == []
 
 
 @pytest.mark.parametrize("id", ["../../etc/passwd", "a" * 31, "A" * 32, "", "../" + "a" * 29, "a" * 32 + "\n"])
 def test_an_id_cannot_leave_its_folder(store, id):
-    with pytest.raises(StoreError, match="no item's id"):
-        store.path("trial", id)
+    with pytest.raises(StoreError, match="is not an item's id"):
+        store.path("predictions", id)
 
 
 def test_a_failure_is_kept_until_the_item_succeeds(store):
@@ -103,73 +111,116 @@ def test_a_failure_is_kept_until_the_item_succeeds(store):
     assert store.failures() == {}
 
 
-def test_two_runs_at_once_are_refused_with_the_owners_name(store):
-    with store.locked(), pytest.raises(StoreError, match=f"process {os.getpid()}"), store.locked():
-        pass
-    with store.locked():  # and it is free afterwards
-        pass
-    assert not (store.root / "lock").exists()
+def test_failures_of_items_that_no_longer_exist_are_forgotten(store):
+    audit = Item("audit", {}, {})
+    for item in (ITEM, NEED, audit):
+        store.write_failure(item, "boom")
+    store.forget_failures({ITEM.id})
+    assert store.failures().keys() == {ITEM.id, audit.id}  # an audit is not part of a run
 
 
-def test_a_dead_owners_lock_is_taken_over(store):
+def test_the_checkpoint_of_an_item_is_deleted_once_it_is_written(store):
+    training = Item("model", {}, {})
+    path, other = store.checkpoint_path(training), store.checkpoint_path(ITEM)
+    path.parent.mkdir(parents=True)
+    for checkpoint in (path, other):
+        checkpoint.write_bytes(b"half")
+    assert store.clean() == []
+    assert path.exists()  # a training that may go on
+    store.write(training, ARRAYS)
+    assert (path.exists(), other.exists()) == (False, True)
+
+
+# ── one writer at a time ─────────────────────────────────────────────────────────────────────────────────────────────
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from roadworthy.experiments.stores.run_directory import RunDirectory
+with RunDirectory(Path(sys.argv[1])).locked():
+    print("locked", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_two_runs_at_once_are_refused_and_a_dead_ones_lock_is_free(store):
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(store.root)], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout.readline() == "locked\n"
+            with pytest.raises(StoreError, match=f"{store.root} is in use"), store.locked():
+                pass
+        finally:
+            other.kill()
+    with store.locked():  # the lock ended with its process
+        pass
+
+
+def test_the_lock_is_released_after_an_error(store):
+    with pytest.raises(KeyError), store.locked():
+        raise KeyError
+    with store.locked(), pytest.raises(StoreError), store.locked():
+        pass
+
+
+# ── manifest ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_manifest_has_a_format_and_another_one_is_refused(store):
+    assert store.manifest() == {}
+    store.write_manifest({"kind": "plan"})
+    assert store.manifest() == {"format": FORMAT, "kind": "plan"}
+    (store.root / "manifest.json").write_text(json.dumps({"format": FORMAT + 1}))
+    with pytest.raises(StoreError, match=f"format {FORMAT + 1}, this version reads {FORMAT}"):
+        store.manifest()
+    for broken in ("{", "[1]", '"text"'):
+        (store.root / "manifest.json").write_text(broken)
+        with pytest.raises(StoreError, match="manifest"):
+            store.manifest()
+
+
+@pytest.mark.parametrize("name", ["provenance.json", "trials"])
+def test_a_directory_of_the_old_format_is_refused(store, name):
     store.root.mkdir()
-    dead = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
-    )
-    owner = {"host": store_module.socket.gethostname(), "pid": int(dead.stdout)}
-    (store.root / "lock").write_text(json.dumps(owner))
-    with store.locked():
-        assert json.loads((store.root / "lock").read_text())["pid"] == os.getpid()
+    (store.root / name).write_text("{}") if "." in name else (store.root / name).mkdir()
+    with pytest.raises(StoreError, match="format 1"):
+        store.manifest()
 
 
-def test_a_lock_of_another_machine_counts_by_its_age(store):
-    store.root.mkdir()
-    lock = store.root / "lock"
-    lock.write_text(json.dumps({"host": "elsewhere", "pid": 1}))
-    with pytest.raises(StoreError, match="elsewhere"), store.locked():
-        pass
-    old = time.time() - store_module.SILENCE - 1
-    os.utime(lock, (old, old))
-    with store.locked():
-        pass
+# ── merging ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_running_store_shows_signs_of_life(store, monkeypatch):
-    monkeypatch.setattr(store_module, "HEARTBEAT", 0.01)
-    with store.locked():
-        lock = store.root / "lock"
-        os.utime(lock, (0, 0))
-        deadline = time.time() + 10
-        while lock.stat().st_mtime == 0 and time.time() < deadline:
-            time.sleep(0.01)
-        assert lock.stat().st_mtime > 0
-
-
-def test_merging_copies_what_is_missing_and_refuses_what_is_corrupt(tmp_path):
-    first, second, both = (Store(tmp_path / name) for name in "abc")
-    other = Item("map", {"method": "GB"}, {})
+@pytest.fixture
+def runs(tmp_path):
+    first, second = RunDirectory(tmp_path / "a"), RunDirectory(tmp_path / "b")
     first.write(ITEM, ARRAYS)
     second.write(ITEM, ARRAYS)
-    second.write(other, {"scores": np.zeros((2, 3, 3), np.float32)})
-    assert merge_stores([first, second], both, dry_run=True) == 2
+    second.write(NEED, {"maps": np.zeros((2, 3, 3), np.float32)})
+    for run, item in ((first, ITEM), (second, NEED)):
+        run.write_manifest({"kind": "plan", "fingerprints": {"model": "m"}, "durations": {item.id: 2.0}})
+        run.plan_path.write_text("[data]")
+    return first, second
+
+
+def test_merging_copies_what_is_missing(runs, tmp_path):
+    both = RunDirectory(tmp_path / "c")
+    assert merge(runs, both, dry_run=True) == 2
     assert not both.root.exists()
-    assert merge_stores([first, second], both) == 2
-    assert both.ids("trial") == {ITEM.id}
-    assert both.read_scores(other.id).shape == (2, 3, 3)
-    first.path("trial", ITEM.id).write_bytes(b"broken")
-    with pytest.raises(StoreError, match="no item"):
-        merge_stores([first], Store(tmp_path / "d"))
-    with pytest.raises(StoreError, match="no such folder"):
-        merge_stores([Store(tmp_path / "nowhere")], both)
+    assert merge(runs, both) == 2
+    assert both.ids() == {ITEM.id, NEED.id}
+    assert both.read(NEED)["maps"].shape == (2, 3, 3)
+    assert both.manifest()["durations"] == {ITEM.id: 2.0, NEED.id: 2.0}
+    assert both.manifest()["kind"] == "plan"
+    assert both.plan_path.read_text() == "[data]"
+    assert merge(runs, both) == 0
 
 
-def test_a_comparison_is_saved_as_a_store_and_read_back(tmp_path):
-    world = worlds.quadrants(n=8)
-    comparison = rw.compare(world.model, (world.images, world.labels), {"truth": world.truth}, fractions=(0.5,))
-    comparison.save(tmp_path / "run")
-    found = Store(tmp_path / "run").predictions()
-    assert found.keys() == comparison.predictions.keys()
-    for point, prediction in found.items():
-        assert np.array_equal(prediction.probability, comparison.predictions[point].probability)
-    with pytest.raises(StoreError, match="holds trials already"):
-        comparison.save(tmp_path / "run")
+def test_merging_refuses_what_is_corrupt_or_not_the_run_of_a_plan(runs, tmp_path):
+    runs[0].path("predictions", ITEM.id).write_bytes(b"broken")
+    with pytest.raises(StoreError, match="not a valid item"):
+        merge(runs, RunDirectory(tmp_path / "d"))
+    with pytest.raises(StoreError, match="nowhere is not a run directory"):
+        merge([RunDirectory(tmp_path / "nowhere")], RunDirectory(tmp_path / "e"))
+    saved = RunDirectory(tmp_path / "saved")
+    saved.write_manifest({"kind": "comparison"})
+    with pytest.raises(StoreError, match="not a run directory of a plan"):
+        merge([saved], RunDirectory(tmp_path / "f"))

@@ -122,7 +122,7 @@ def test_a_wrong_number_of_fill_values_is_an_error():
 
 
 def test_impute_rejects_masks_that_are_not_bool_or_not_per_pixel():
-    with pytest.raises(rw.errors.ShapeError, match="True = gone"):
+    with pytest.raises(rw.errors.ShapeError, match="True = removed"):
         rw.impute(NOISELESS, torch.rand(1, 3, 4, 4), torch.ones(1, 4, 4))
     with pytest.raises(rw.errors.ShapeError, match=r"\(1, 4, 4\)"):
         rw.impute(NOISELESS, torch.rand(1, 3, 4, 4), torch.ones(1, 3, 4, 4, dtype=torch.bool))

@@ -10,10 +10,10 @@ from predictions import curve_study
 from roadworthy import statistics
 from roadworthy.audit.debiasing import debiased
 from roadworthy.audit.information import bits_at_least, bits_if_optimal
+from roadworthy.report.examples import Example
 from roadworthy.report.figures import curves, latex, leakage, pictures
 from roadworthy.report.figures.catalog import FIGURES, TABLES, leakiest_curves, write_all
 from roadworthy.report.figures.data import FigureData
-from roadworthy.report.figures.pictures import Scene
 from roadworthy.report.figures.style import write_figure
 from roadworthy.report.palette import colors
 
@@ -123,9 +123,9 @@ def test_debiased_curves_divide_the_drop_by_gamma_and_have_gaps_below_chance():
 
 
 def test_masks_are_drawn_over_the_curves_most_exposed_to_leakage():
-    evaluator, imputer, rows = leakiest_curves(curve_table())
+    evaluator, imputer, rows = leakiest_curves(curve_table(), "fixed")
     assert (evaluator, imputer, set(rows["order"])) == ("retrain", "fixed", {"morf"})
-    assert leakiest_curves(curve_table(evaluators=("no-retrain",), imputers=("linear",)))[:2] == (
+    assert leakiest_curves(curve_table(evaluators=("no-retrain",), imputers=("linear",)), "")[:2] == (
         "no-retrain",
         "linear",
     )
@@ -163,29 +163,32 @@ def test_one_method_is_drawn_with_every_evaluator_and_imputer():
     assert set(lines(figure.axes[0])) == set(lines(figure.axes[1])) == labels
 
 
-def scene():
+def example():
     def flat(value):
         return np.full((3, 4, 4), value, dtype=np.float32)
 
-    return Scene(
+    return Example(
         title="image 7, cat",
         image=flat(1.0),
         fractions=(0.1, 0.9),
-        relevance={"IG": flat(0.5)[:1], "GB": flat(0.6)[:1]},
-        imputer="fixed",
-        modified={(m, o): [flat(0.1), flat(0.2)] for m in ("IG", "GB") for o in ("morf", "lerf")},
-        method="GB",
-        imputed={"fixed": [flat(0.3), flat(0.4)], "linear": [flat(0.7), flat(1.5)]},
+        relevance={"GB": flat(0.6)[:1], "IG": flat(0.5)[:1]},
+        imputed={
+            ("GB", "morf", "fixed"): [flat(0.3), flat(0.4)],
+            ("GB", "morf", "linear"): [flat(0.7), flat(1.5)],
+            ("GB", "lerf", "fixed"): [flat(0.1), flat(0.2)],
+            ("GB", "lerf", "linear"): [flat(0.1), flat(0.2)],
+            **{("IG", order, "fixed"): [flat(0.1), flat(0.2)] for order in ("morf", "lerf")},
+        },
     )
 
 
 def test_pictures_are_in_rows_by_method_and_by_imputer():
-    shown = [panel.images[0].get_array() for panel in pictures.modified_data(scene()).axes]
+    shown = [panel.images[0].get_array() for panel in pictures.modified_data(example()).axes]
     # two methods: image, map, two fractions in each of two orders
     assert [float(np.ravel(pixels)[0]) for pixels in shown] == pytest.approx(
-        [1, 0.5, 0.1, 0.2, 0.1, 0.2, *(1, 0.6, 0.1, 0.2, 0.1, 0.2)]
+        [1, 0.6, 0.3, 0.4, 0.1, 0.2, *(1, 0.5, 0.1, 0.2, 0.1, 0.2)]
     )
-    shown = [panel.images[0].get_array() for panel in pictures.imputations([scene(), scene()]).axes]
+    shown = [panel.images[0].get_array() for panel in pictures.imputations([example(), example()]).axes]
     # values above 1 are clipped
     assert [float(np.ravel(pixels)[0]) for pixels in shown] == pytest.approx([1, 0.3, 0.4, 1, 0.7, 1] * 2)
 
@@ -256,18 +259,20 @@ def test_figures_are_written_as_pdf_svg_and_png_with_reproducible_bytes(tmp_path
 
 
 def figure_data(audit=None, methods=METHODS, gaps=None):
-    """Without scenes and runtimes."""
+    """Without examples and runtimes."""
     table = curve_table(imputers=("linear",), methods=(*methods, "random"))
-    missing = {name: f"no {name}" for name in ("scenes", "runtimes")}
+    missing = {name: f"no {name}" for name in ("examples", "runtimes")}
     return FigureData(
         curves=table,
         agreement=statistics.agreement(settings_study()),
         runtimes=pd.DataFrame(),
         audit=audit_tables() if audit is None else audit,
-        scenes=[],
+        examples=[],
         controls=("random",),
         classes=10,
         method=methods[0],
+        linear_imputer="linear",
+        fixed_imputer="fixed",
         gaps=missing | (gaps or {}),
     )
 
@@ -283,8 +288,8 @@ def test_entries_whose_data_are_missing_are_skipped_with_the_reason(tmp_path):
         "mask-only-over": "no masks",
         "debiased": "no geometry",
         "bias-indicator": "no geometry",
-        "modified-data": "no scenes",
-        "imputations": "no scenes",
+        "modified-data": "no examples",
+        "imputations": "no examples",
         "runtimes": "no runtimes",
     }
     assert {path.name for path in paths if path.suffix == ".pdf"} == {

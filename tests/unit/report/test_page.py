@@ -16,12 +16,14 @@ import references
 import roadworthy as rw
 from predictions import BAD, GOOD, endurance_study, study
 from roadworthy import statistics
+from roadworthy.core.results import Copy
+from roadworthy.report.examples import Example
 from roadworthy.report.findings import Findings
 from roadworthy.report.html import charts
-from roadworthy.report.html.examples import Example, Picture, Strip, data_url
+from roadworthy.report.html.examples import Picture, data_url
 from roadworthy.report.html.page import page
 from roadworthy.report.palette import colors
-from roadworthy.report.tables import ranking_tables, short_ranking
+from roadworthy.report.tables import ranking_tables
 
 FRACTIONS = (0.2, 0.4)
 
@@ -50,11 +52,11 @@ def audit_tables(methods=("good", "bad")):
 
 def findings(**changes):
     predictions = study(good=GOOD, bad=BAD)
-    ranking, pairs = statistics.ranking(predictions), statistics.pairs(predictions)
+    ranking, pairs = statistics.ranking(predictions), statistics.pairwise(predictions)
     # The four images of the study are of one class; the section needs a second one.
     first = statistics.per_class(predictions).assign(name="one")
     parts = {
-        "conclusion": statistics.headline(ranking, pairs),
+        "conclusion": statistics.conclusion(ranking, pairs),
         "ranking": ranking,
         "curves": statistics.curves(predictions),
         "agreement": statistics.agreement(predictions),
@@ -103,19 +105,13 @@ def test_the_leakage_of_a_method_is_the_worst_over_its_orders():
 
 def test_an_inverted_copy_leaks_like_its_method_and_unaudited_methods_have_a_gap():
     ranking = statistics.ranking(study(**{"good": GOOD, "good inverted": BAD, "new": BAD}))
-    conclusions = audit_tables()["conclusions"]
-    (table,) = ranking_tables(ranking, {"good": 0, "good inverted": 1, "new": 2}, conclusions)
+    numbers, copies = {"good": 0, "good inverted": 1, "new": 2}, {"good inverted": Copy("good", "inverted")}
+    (table,) = ranking_tables(ranking, numbers, findings(copies=copies))
     # The copy has the masks of its method with the orders swapped: the worst is the same.
     assert {row.method: row.leakage for row in table.rows} == {
         "good": "leaks",
         "good inverted": "leaks",
         "new": "",
-    }
-    short = short_ranking(ranking, conclusions)
-    assert dict(zip(ranking["method"], short["leakage"], strict=True)) == {
-        "good": "leaks",
-        "good inverted": "leaks",
-        "new": "–",
     }
 
 
@@ -183,15 +179,15 @@ def test_large_pictures_are_scaled_down_and_small_ones_kept_exactly():
     assert len(content) < 20_000
 
 
-def test_examples_are_shown_strip_by_strip_with_captions():
+def test_examples_show_the_maps_and_what_the_leading_method_leaves():
     pixels = np.full((1, 4, 4), 0.5, dtype=np.float32)
-    example = Example(
-        "Image 7", [Strip("Maps", [Picture("IG", pixels)]), Strip("MoRF", [Picture("20% removed", pixels)])]
-    )
+    series = {(method, "morf", "linear"): [pixels] for method in ("IG", "GB")}
+    example = Example("Image 7", pixels, (0.2,), {"IG": pixels, "GB": pixels}, series)
     text = page(findings(examples=[example])).partition('id="examples"')[2]
-    assert re.findall(r"<h4>(.*?)</h4>", text) == ["Maps", "MoRF"]
-    assert re.findall(r"<figcaption>(.*?)</figcaption>", text) == ["IG", "20% removed"]
-    assert text.count("data:image/png;base64,") == 2
+    strips = ["The image and its maps", "Imputed with linear; IG removes most relevant first (MoRF)"]
+    assert re.findall(r"<h4>(.*?)</h4>", text) == strips
+    assert re.findall(r"<figcaption>(.*?)</figcaption>", text) == ["original", "IG", "GB", "20% removed"]
+    assert text.count("data:image/png;base64,") == 4
 
 
 def test_the_ranking_of_the_main_setting_comes_first():
@@ -199,5 +195,8 @@ def test_the_ranking_of_the_main_setting_comes_first():
     both = endurance_study(imputer="fixed", good=(0.5, 0.55), bad=(0.2, 0.8)) | clear
     table = statistics.ranking(both, ())
     assert table["imputer"].iloc[0] == "fixed"  # in order of evaluation
-    titles = [ranked.title for ranked in ranking_tables(table, {"good": 0, "bad": 1}, None)]
+    titles = [
+        ranked.title
+        for ranked in ranking_tables(table, {"good": 0, "bad": 1}, findings(preferred=("no-retrain", "linear")))
+    ]
     assert titles == ["Imputed with linear, evaluator no-retrain", "Imputed with fixed, evaluator no-retrain"]

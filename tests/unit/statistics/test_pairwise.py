@@ -9,7 +9,7 @@ import pytest
 from predictions import BAD, GOOD, endurance_study, study
 from roadworthy import statistics
 from roadworthy.statistics.intervals import Variance
-from roadworthy.statistics.paired import PairedComparisons, PairedDifferences
+from roadworthy.statistics.paired_differences import PairedComparisons, PairedDifferences
 from roadworthy.statistics.pairwise import images_needed
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
-from roadworthy.experiments.kinds import compute
+from roadworthy.experiments.compute import compute
 from roadworthy.experiments.runner import Outcome, Task
 from roadworthy.experiments.worker import Worker
 

@@ -47,7 +47,7 @@ class _Session:
         self._running: dict[Future[Outcome], Task] = {}
         self._suspects: list[Task] = []
         """Tasks during which a worker died. They are tried one by one, so that none is blamed for another."""
-        self._lost: list[tuple[Task, Outcome]] = []
+        self._ended: list[tuple[Task, Outcome]] = []
         self._open()
 
     def _open(self) -> None:
@@ -66,7 +66,7 @@ class _Session:
         """One more than there are workers: each task may carry maps."""
         if self._suspects:
             return 0
-        return self._executor.jobs + 1 - len(self._running) - len(self._lost)
+        return self._executor.jobs + 1 - len(self._running) - len(self._ended)
 
     def submit(self, task: Task) -> None:
         try:
@@ -75,7 +75,7 @@ class _Session:
             self._restart([task])
 
     def completed(self) -> tuple[Task, Outcome]:
-        while not self._lost:
+        while not self._ended:
             if self._suspects and not self._running:
                 self.submit(self._suspects[0])
             for future in wait(self._running, return_when=FIRST_COMPLETED).done:
@@ -87,19 +87,21 @@ class _Session:
                 task = self._running.pop(future)
                 self._suspects = [suspect for suspect in self._suspects if suspect is not task]
                 return task, outcome
-        return self._lost.pop()
+        return self._ended.pop()
 
     def _restart(self, tasks: list[Task]) -> None:
         """A worker died: the tasks that were running are suspects, and lost after too many tries."""
-        unfinished = [*self._running.values(), *tasks]
+        running, self._running = self._running, {}
         self.close()
-        self._running = {}
+        done = [future for future in running if not future.cancelled() and future.exception() is None]
+        self._ended += [(running[future], future.result()) for future in done]
+        unfinished = [*(task for future, task in running.items() if future not in done), *tasks]
         self._open()
         self._tries.update(task.id for task in unfinished)
         suspects = {task.id: task for task in (*unfinished, *self._suspects)}
         self._suspects = [task for task in suspects.values() if self._tries[task.id] < TRIES]
         failure = f"a worker died {TRIES} times at this item (out of memory?)"
-        self._lost += [(task, Outcome([], 0.0, failure)) for task in suspects.values() if task not in self._suspects]
+        self._ended += [(task, Outcome([], 0.0, failure)) for task in suspects.values() if task not in self._suspects]
 
     def close(self) -> None:
         """At once: what is being computed is not recorded, so nothing is lost by ending it."""

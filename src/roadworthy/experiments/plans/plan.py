@@ -37,10 +37,6 @@ CONTROLS = (*BLIND_CONTROLS, "blurred", "inverted")
 LEADERS = 2
 """How many of the leading methods are copied if a plan does not name the ones to copy."""
 
-EVALUATORS = ("no-retrain", "retrain", "fine-tuned")
-TRAINED = ("retrain", "fine-tuned")
-"""Evaluators that need train images and a recipe."""
-
 Setting = tuple[str, str, str]
 """order, imputer, evaluator"""
 
@@ -152,6 +148,20 @@ class Plan:
             name: self.folder / (name.partition(":")[0].replace(".", "/") + ".py") for name in names if ":" in name
         }
         return {name: path for name, path in files.items() if path.is_file()}
+
+    @property
+    def option_files(self) -> dict[str, Path]:
+        """Files among the options of the user's functions, by the dotted key of the option."""
+        tables = {"methods": self.methods, "imputers": self.imputers}
+        files = {
+            f"{table}.{name}.{option}": self.folder / spec[option]
+            for table, specs in tables.items()
+            for name, spec in specs.items()
+            if "function" in spec
+            for option in LOCATIONS
+            if isinstance(spec.get(option), str)
+        }
+        return {key: path for key, path in files.items() if path.is_file()}
 
     def counts(self) -> dict[str, int]:
         """How much work the plan means.

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 from pydantic import Strict
 
 from roadworthy.core.errors import PlanError, RoadworthyError, UnknownNameError
-from roadworthy.experiments.plans.complaints import check_keys, one_of, recipe_error, validated
-from roadworthy.experiments.plans.plan import SIZES, STRATEGIES, TRAINED, Plan, Spec, Training
-from roadworthy.experiments.plans.tables import GAIN, RECIPE, TRAINING, Count, FunctionName, Tables
+from roadworthy.evaluation.experiment import TRAINED_EVALUATORS
+from roadworthy.experiments.plans.plan import SIZES, STRATEGIES, Plan, Spec, Training
+from roadworthy.experiments.plans.plan_errors import check_keys, one_of, recipe_error, validated
+from roadworthy.experiments.plans.schema import GAIN, RECIPE, TRAINING, Count, FunctionName, Tables
 from roadworthy.experiments.registry import lookup
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe
@@ -130,7 +131,7 @@ def _spec(key: str, family: str, value: Any, extra: Sequence[str] = ()) -> Spec:
 
 def _with_retraining(plan: Plan, sections: Mapping[str, Any]) -> Plan:
     """[train] and [recipe]: needed by the evaluators that train, and useless without them ([gain] needs [train])."""
-    trained = [evaluator for evaluator in plan.evaluators if evaluator in TRAINED]
+    trained = [evaluator for evaluator in plan.evaluators if evaluator in TRAINED_EVALUATORS]
     for name in ("train", "recipe"):
         if trained and name not in sections:
             raise PlanError(f"{name}: missing; the evaluator {trained[0]!r} needs it, see docs/retraining.md")
@@ -224,6 +225,11 @@ def _check_names(plan: Plan) -> None:
 def _check_settings(plan: Plan) -> None:
     if plan.until and len(plan.methods) + len(plan.blind_controls) < 2:
         raise PlanError(f"evaluation.until: {plan.until!r} compares methods; give at least two methods or controls")
+    if plan.until and all(evaluator != "no-retrain" for *_, evaluator in plan.settings):
+        raise PlanError(
+            f"evaluation.until: {plan.until!r} ranks the methods without retraining; "
+            'add "no-retrain" to evaluation.evaluators'
+        )
     if plan.retrains and plan.map_files:
         raise PlanError(
             f"methods.{next(iter(plan.map_files))}: precomputed maps cover the images of [data] only, "

@@ -1,6 +1,7 @@
 """Where items are kept: in memory and temporary files, or in a run directory. Both answer the same questions."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,3 +24,6 @@ class Store(Protocol):
     def manifest(self) -> dict[str, Any]: ...
 
     def write_manifest(self, content: Mapping[str, Any]) -> None: ...
+
+    def locked(self) -> AbstractContextManager[None]:
+        """For writing: one run at a time."""

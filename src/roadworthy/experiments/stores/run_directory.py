@@ -14,7 +14,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +145,12 @@ class RunDirectory:
     def failures(self) -> dict[str, dict[str, Any]]:
         return {Path(e.path).stem: json.loads(Path(e.path).read_text()) for e in _entries(self.root / "failed")}
 
+    def forget_failures(self, known: Collection[str]) -> None:
+        """Delete the failures of items that are not `known`: what they were about has changed or was removed."""
+        for id, failure in self.failures().items():
+            if id not in known and failure["kind"] != "audit":
+                self.failure_path(id).unlink(missing_ok=True)
+
     @property
     def plan_path(self) -> Path:
         return self.root / "plan.toml"
@@ -158,11 +164,13 @@ class RunDirectory:
             content = json.loads(path.read_text()) if path.exists() else {}
         except (ValueError, OSError) as error:
             raise StoreError(f"{path} is not a valid manifest ({error})") from error
+        if not isinstance(content, dict):
+            raise StoreError(f"{path} is not a valid manifest (it holds a {type(content).__name__})")
         if content and content.get("format") != FORMAT:
             raise StoreError(
                 f"{self.root} has format {content.get('format')}, this version reads {FORMAT}: use a new directory"
             )
-        return dict(content)
+        return content
 
     def check_for_plan(self) -> None:
         """The items of a plan go into a new directory or into that of a plan, not into a saved comparison."""

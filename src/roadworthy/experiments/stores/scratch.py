@@ -3,6 +3,7 @@
 import shutil
 import weakref
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -41,6 +42,9 @@ class ScratchStore:
 
     def checkpoint_path(self, item: Item) -> Path | None:
         return None
+
+    def locked(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def manifest(self) -> dict[str, Any]:
         return self._manifest

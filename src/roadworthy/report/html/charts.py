@@ -11,10 +11,7 @@ from roadworthy.report.tables import setting_title
 WIDTH, HEIGHT = 420, 290
 LEFT, RIGHT, TOP, BOTTOM = 44, 10, 24, 42
 
-TITLES = {
-    "morf": "MoRF: most relevant first, lower is better",
-    "lerf": "LeRF: least relevant first, higher is better",
-}
+TITLES = {"morf": "MoRF: most relevant first, lower is better", "lerf": "LeRF: least relevant first, higher is better"}
 
 
 class Marker(NamedTuple):

@@ -10,8 +10,9 @@ from pydantic import AfterValidator, ConfigDict, Field, Strict, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from roadworthy.core.masks import checked_fractions
-from roadworthy.experiments.plans.complaints import check_name, one_of
-from roadworthy.experiments.plans.plan import CONTROLS, EVALUATORS, ORDERS, STRATEGIES
+from roadworthy.evaluation.experiment import EVALUATORS
+from roadworthy.experiments.plans.plan import CONTROLS, ORDERS, STRATEGIES
+from roadworthy.experiments.plans.plan_errors import check_name, one_of
 from roadworthy.experiments.registry import REGISTRY
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe

@@ -1,4 +1,4 @@
-"""Who predicts on imputed images: the given model, one retrained for every point, or one fine-tuned once.
+"""Evaluators that train: one model retrained for every point (ROAR, KAR), or one fine-tuned once.
 
 Train images are imputed as they are needed. Masks are those of the point; noise is fresh in every epoch but keyed.
 Initialization, order of batches and validation split depend on the seed alone, so points are paired.
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, final
 
 import torch
-from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from roadworthy.core.errors import InputError, ModelError, RangeError, ShapeError, TrainingError
@@ -22,23 +21,10 @@ from roadworthy.datasets.subsets import spans
 from roadworthy.evaluation.checks import check_factory, check_labeled
 from roadworthy.evaluation.sweep import imputed
 from roadworthy.models.normalized import Normalized, as_model
-from roadworthy.models.prediction import predict
 from roadworthy.training.checkpoints import CheckpointFile
 from roadworthy.training.loop import EpochRecord, Loss
 from roadworthy.training.recipe import Recipe
 from roadworthy.training.trainer import Augment, Filled, Trainer, TrainingResult, readable
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class NoRetrain:
-    """The given model evaluates every point (ROAD)."""
-
-    model: Normalized
-    device: torch.device | None = None
-
-    def __call__(self, images: Images, removed: Removed) -> Tensor:
-        return predict(self.model, images, self.device or self.model.device)
 
 
 @final

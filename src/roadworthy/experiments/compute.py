@@ -19,12 +19,13 @@ from roadworthy.core.random import Key
 from roadworthy.core.results import Point, Predictions
 from roadworthy.core.types import Batch, Dataset, Evaluator, Imputer, Maps, Order
 from roadworthy.datasets.subsets import picked
-from roadworthy.evaluation.evaluators import FineTuned, Mapped, NoRetrain, Retrain
 from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.no_retrain import NoRetrain
+from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain
 from roadworthy.evaluation.sweep import Curve, explain, predictions, sweep, tied
-from roadworthy.experiments.auditing import measure
-from roadworthy.experiments.design import as_predictions, prediction_arrays
+from roadworthy.experiments.audit_items import measure
 from roadworthy.experiments.items import Arrays, Item
+from roadworthy.experiments.recorded import as_predictions, prediction_arrays
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind, threads
 from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe, train_gain
@@ -226,10 +227,7 @@ def _all_maps(item: Item, split: str, data: Dataset, inputs: Inputs) -> Maps:
 
 def _curve_arrays(result: TrainingResult) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
     """How a model was trained, a row per epoch, and the epoch whose weights it has."""
-    return {
-        "curve": training_curve(result.records).numpy(),
-        "epoch": np.array([result.epoch], dtype=np.int64),
-    }
+    return {"curve": training_curve(result.records).numpy(), "epoch": np.array([result.epoch], dtype=np.int64)}
 
 
 KINDS: Mapping[str, Callable[[Worker, Sequence[Item], Inputs, Path | None], Computed]] = {

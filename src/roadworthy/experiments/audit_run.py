@@ -10,10 +10,11 @@ import pandas as pd
 from roadworthy.audit.mask_information import check_classes
 from roadworthy.core.errors import DataError
 from roadworthy.core.files import write_atomically
-from roadworthy.experiments.auditing import AuditDesign, AuditSettings, tables_of
-from roadworthy.experiments.design import as_predictions, pending
+from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, tables_of
 from roadworthy.experiments.items import Item
-from roadworthy.experiments.runner import Executor, GroupKey, Listener, ManifestWriter, Silent, run_items
+from roadworthy.experiments.pending import pending
+from roadworthy.experiments.recorded import as_predictions
+from roadworthy.experiments.runner import Executor, GroupKey, Listener, ManifestWriter, Session, Silent, run_items
 from roadworthy.experiments.source import Source
 
 TABLES = ("conclusions", "masks", "detection", "geometry", "leads")
@@ -63,11 +64,17 @@ class Audit:
         return cls(found) if found else None
 
 
+_TEXT = ("method", "rival", "order", "imputer", "evaluator", "masks", "conclusion", "why", "note", "text")
+"""Columns whose empty cells are empty strings, and in which "NA" is a name."""
+
+
 def _read(path: Path) -> pd.DataFrame | None:
     if not path.exists():
         return None
     try:
-        return pd.read_csv(path, dtype=dict.fromkeys(("method", "order", "imputer", "masks", "why"), str))
+        numbers = [name for name in pd.read_csv(path, nrows=0).columns if name not in _TEXT]
+        empty = dict.fromkeys(numbers, "")
+        return pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values=empty)
     except (ValueError, OSError) as error:
         raise DataError(f"{path} is not a valid table ({error}): make it again with `roadworthy audit`") from error
 
@@ -87,24 +94,21 @@ def audit_state(source: Source, settings: AuditSettings) -> AuditState:
 
 
 def run_audit(
-    source: Source,
-    settings: AuditSettings,
-    executor: Executor,
-    group_key: GroupKey,
-    listener: Listener | None = None,
+    source: Source, settings: AuditSettings, executor: Executor, group_key: GroupKey, listener: Listener | None = None
 ) -> AuditState:
     """Compute the items that are missing, maps included."""
     state, manifest = audit_state(source, settings), ManifestWriter(source.store)
 
-    def compute(items: Sequence[Item]) -> int:
-        return run_items(items, source.store, executor, group_key, manifest, listener or Silent())
+    def compute(items: Sequence[Item], session: Session) -> int:
+        return run_items(items, source.store, session, group_key, manifest, listener or Silent())
 
     try:
-        # Baselines have the labels: too few images or classes are reported before anything is trained.
-        baselines = tuple(item for item in state.missing if item.kind == "baseline")
-        if state.missing and not (baselines and compute(baselines)):
-            _check_classes(source)
-            compute(audit_state(source, settings).missing)
+        with executor.started() as session:
+            # The labels are known once the baselines are: too few images or classes are reported before any training.
+            baselines = tuple(item for item in state.missing if item.kind == "baseline")
+            if state.missing and not (baselines and compute(baselines, session)):
+                _check_classes(source)
+                compute(audit_state(source, settings).missing, session)
     finally:
         manifest.save()
     return audit_state(source, settings)

@@ -10,21 +10,11 @@ from scipy import stats
 
 from roadworthy.statistics.betting import betting_interval, betting_p
 from roadworthy.statistics.bootstrap import DRAWS, MANY_SEEDS, expanded, resampled_means, standardized
+from roadworthy.statistics.early_stopping import StoppingRule
 from roadworthy.statistics.intervals import CONFIDENCE, Array, Variance, unanimous_interval, variance_of_mean
 from roadworthy.statistics.scores import SCORES, Block, Score
 
 Indices = NDArray[np.int64]
-
-
-class StoppingRule(NamedTuple):
-    """The rule of early stopping. All bounds computed under it are valid at any stopping time."""
-
-    confidence: float
-    margin: float
-    """scores that differ by less than this, with the given confidence, are tied"""
-    comparisons: int
-    """comparisons that share the error (Bonferroni): all pairs in every block, including controls that are added after
-    stopping"""
 
 
 class PairedDifferences(NamedTuple):

@@ -36,8 +36,9 @@ from roadworthy.core.results import Copy, MaskDetection, Predictions
 from roadworthy.core.types import Dataset, Ids, Labels, Maps
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import most_relevant_first, rank
-from roadworthy.experiments.design import Design, as_predictions, prediction_arrays
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Arrays, Block, Item
+from roadworthy.experiments.recorded import as_predictions, prediction_arrays
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind
 

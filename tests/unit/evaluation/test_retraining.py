@@ -1,4 +1,4 @@
-"""Judges that train: what leaks, what repeats, what is never looked at, what is refused before the first epoch."""
+"""Evaluators that train: what leaks, what is reproducible, what is never read, and errors before the first epoch."""
 
 from dataclasses import replace
 
@@ -16,11 +16,13 @@ from roadworthy.core.errors import (
     TrainTestOverlapWarning,
 )
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Removal
+from roadworthy.core.types import Batch
 from roadworthy.datasets import Arrays
-from roadworthy.evaluation.evaluators import FineTuned, Mapped, Retrain, check_splits, random_masks
+from roadworthy.evaluation.checks import check_apart, check_splits
+from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
-from roadworthy.evaluation.sweep import evaluator_batch
+from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain, random_masks
+from roadworthy.evaluation.sweep import Curve, sweep
 from roadworthy.imputers import Constant, DatasetMean, NoisyLinear
 from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.training.checkpoints import CheckpointFile
@@ -31,9 +33,9 @@ TRAIN, TEST = worlds.sides(200), worlds.sides(100, start=1000)
 TRAIN_DATA = Arrays(TRAIN.images, TRAIN.labels)
 TEST_DATA = Arrays(TEST.images, TEST.labels, ids=range(1000, 1100))
 BLOCK = 30 / 144
-"""the share of pixels that the truth marks"""
-FIXED = Removal(most_relevant_first, DatasetMean.of(TRAIN_DATA))
-LINEAR = Removal(most_relevant_first, NoisyLinear())
+"""the fraction of pixels that the truth marks"""
+MORF, LERF = most_relevant_first, least_relevant_first
+FIXED, LINEAR = DatasetMean.of(TRAIN_DATA), NoisyLinear()
 SHORT = Recipe(epochs=6, batch_size=32, lr=5e-3)
 
 
@@ -48,14 +50,25 @@ def evaluator(recipe=SHORT, **options):
     return Retrain(recipe, Mapped(TRAIN_DATA, TRAIN.truth), network, **options)
 
 
-def evaluated(evaluator, removal, fraction, maps=TEST.truth, key=Key(0)):  # noqa: B008  a value
-    """Accuracy on the imputed test set."""
+def accuracy_of(model, imputer, fraction, order=MORF, key=Key(0)):  # noqa: B008  a value
+    """On the imputed test images."""
     (batch,) = TEST_DATA.batches(100)
-    ranks = removal.order(maps, batch.ids, key)
-    (prediction,) = evaluator_batch(
-        evaluator, removal, ranks, batch, batch.labels, [fraction], key, torch.device("cpu")
+    curve = Curve("order", "imputer", "retrain", key.seed)
+    ((_, _, predicted),) = sweep(
+        {curve: [fraction]},
+        {"order": order},
+        {"imputer": imputer},
+        {curve: NoRetrain(model)},
+        TEST.truth,
+        batch,
+        batch.labels,
+        64,
     )
-    return prediction.correct.mean()
+    return predicted.correct.mean()
+
+
+def retrained_accuracy(imputer, fraction, order=MORF):
+    return accuracy_of(evaluator().fit(order, imputer, fraction, Key(0)).model, imputer, fraction, order)
 
 
 def weights(model):
@@ -65,38 +78,28 @@ def weights(model):
 # ── the paper's effect ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_with_fixed_fill_retraining_reads_the_class_off_the_hole_and_with_linear_fill_it_cannot():
-    retrained = evaluator()
-    # Of the block, which alone tells the class, no pixel is left; its hole says "left" or "right".
-    assert evaluated(retrained, FIXED, 0) > 0.95
-    assert evaluated(retrained, FIXED, BLOCK) > 0.95
-    # A linear fill continues the plane with noise like its own: nothing is left to tell, so guessing, 50 of 100 images
+def test_with_fixed_imputation_retraining_reads_the_class_off_the_mask_and_with_linear_imputation_it_cannot():
+    # The block alone shows the class, and none of its pixels is left; the removed region still is left or right.
+    assert retrained_accuracy(FIXED, 0) > 0.95
+    assert retrained_accuracy(FIXED, BLOCK) > 0.95
+    # Linear imputation continues the plane with noise like its own, so only guessing is left: 50 of 100 images
     # (standard deviation 5 %, so within 15 %).
-    assert evaluated(retrained, LINEAR, BLOCK) < 0.65
+    assert retrained_accuracy(LINEAR, BLOCK) < 0.65
 
 
-def test_in_kar_what_matters_is_kept_and_both_fills_stay_right():
-    for imputer in (FIXED.imputer, LINEAR.imputer):
-        assert evaluated(evaluator(), Removal(least_relevant_first, imputer), 0.5) > 0.95
+def test_in_kar_the_relevant_pixels_are_kept_and_accuracy_stays_high_with_both_imputers():
+    for imputer in (FIXED, LINEAR):
+        assert retrained_accuracy(imputer, 0.5, LERF) > 0.95
 
 
-# ── what repeats and what does not ───────────────────────────────────────────────────────────────────────────────────
+# ── what is reproducible ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_rerun_gives_the_same_weights_and_another_seed_does_not():
-    first, again = (evaluator().trained(LINEAR, 0.3, Key(0)) for _ in range(2))
+    first, again = (evaluator().fit(MORF, LINEAR, 0.3, Key(0)) for _ in range(2))
     assert torch.equal(weights(first.model), weights(again.model))
     assert first.records == again.records
-    assert not torch.equal(weights(first.model), weights(evaluator().model_for(LINEAR, 0.3, Key(1))))
-
-
-def test_a_dot_is_trained_once_however_many_batches_it_evaluators():
-    epochs = []
-    retrained = evaluator(replace(SHORT, epochs=2), on_epoch=epochs.append)
-    model = retrained.model_for(LINEAR, 0.3, Key(0))
-    assert retrained.model_for(Removal(LINEAR.order, LINEAR.imputer), 0.3, Key(0)) is model
-    assert len(epochs) == 2
-    assert not model.training
+    assert not torch.equal(weights(first.model), weights(evaluator().fit(MORF, LINEAR, 0.3, Key(1)).model))
 
 
 class Stop(Exception):
@@ -104,23 +107,23 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("recipe", [SHORT, replace(SHORT, optimizer="sgd", lr=0.05)], ids=["adam", "sgd"])
-def test_killed_after_an_epoch_and_resumed_it_ends_with_the_weights_of_an_unbroken_training(tmp_path, recipe):
-    unbroken = evaluator(recipe).trained(LINEAR, 0.3, Key(0))
+def test_killed_and_resumed_a_training_ends_with_the_weights_of_an_uninterrupted_one(tmp_path, recipe):
+    uninterrupted = evaluator(recipe).fit(MORF, LINEAR, 0.3, Key(0))
 
     def stop(record):
         if record.epoch == 3:
             raise Stop
 
     with pytest.raises(Stop):  # in epoch 3, before its checkpoint: 0 to 2 are kept
-        evaluator(recipe, checkpoint=tmp_path / "point", on_epoch=stop).trained(LINEAR, 0.3, Key(0))
+        evaluator(recipe, checkpoint=tmp_path / "point", on_epoch=stop).fit(MORF, LINEAR, 0.3, Key(0))
     done = []
-    resumed = evaluator(recipe, checkpoint=tmp_path / "point", on_epoch=done.append).trained(LINEAR, 0.3, Key(0))
+    resumed = evaluator(recipe, checkpoint=tmp_path / "point", on_epoch=done.append).fit(MORF, LINEAR, 0.3, Key(0))
     assert [record.epoch for record in done] == [3, 4, 5]
-    assert torch.equal(weights(resumed.model), weights(unbroken.model))
-    assert resumed.records == unbroken.records
+    assert torch.equal(weights(resumed.model), weights(uninterrupted.model))
+    assert resumed.records == uninterrupted.records
 
 
-def test_a_checkpoint_is_believed_only_if_whole_and_about_this_training(tmp_path):
+def test_a_checkpoint_is_used_only_if_intact_and_of_this_training(tmp_path):
     tensors = {"a": torch.arange(3.0), "curve": torch.zeros(1, 5, dtype=torch.float64)}
     file = CheckpointFile(tmp_path / "one", "this")
     assert file.read() is None
@@ -134,7 +137,7 @@ def test_a_checkpoint_is_believed_only_if_whole_and_about_this_training(tmp_path
 
 
 class Spy:
-    """An imputer that notes what it made, by the first id of the batch."""
+    """An imputer that records what it returned."""
 
     def __init__(self, imputer):
         self.imputer, self.made = imputer, []
@@ -144,7 +147,7 @@ class Spy:
         return self.made[-1][2]
 
     def image(self, epoch, id=7):
-        """The image `id` as it was learned from in an epoch."""
+        """The image `id` as it was trained on in an epoch."""
         (found,) = [
             images[ids.index(id)] for path, ids, images in self.made if path[-1] == epoch and id in ids and len(ids) > 4
         ]
@@ -154,20 +157,20 @@ class Spy:
 def test_noise_is_fresh_in_every_epoch_and_the_same_in_a_rerun_and_the_mask_stays():
     runs = [Spy(NoisyLinear()) for _ in range(2)]
     for spy in runs:
-        evaluator(replace(SHORT, epochs=2, select="last")).trained(Removal(most_relevant_first, spy), 0.3, Key(0))
+        evaluator(replace(SHORT, epochs=2, select="last")).fit(MORF, spy, 0.3, Key(0))
     first, again = runs
     assert not torch.equal(first.image(0), first.image(1))
     assert torch.equal(first.image(0), again.image(0))
     assert torch.equal(first.image(1), again.image(1))
     kept = [image == TRAIN.images[7] for image in (first.image(0), first.image(1))]
-    assert torch.equal(*kept)  # 43 of 144 pixels are gone, the same ones: ties too are broken once
+    assert torch.equal(*kept)  # 43 of 144 pixels are removed, the same ones: ties are broken once
     assert int((~kept[0]).sum()) == 43
 
 
-def test_without_noise_the_images_are_filled_once_and_not_per_epoch():
+def test_without_noise_images_are_imputed_once_and_not_per_epoch():
     spy = Spy(Constant(0.5))
-    evaluator(replace(SHORT, epochs=5)).trained(Removal(most_relevant_first, spy), 0.3, Key(0))
-    assert sum(len(ids) for _, ids, _ in spy.made) == 4 + 4 + 200  # two looks at 4 images, then all
+    evaluator(replace(SHORT, epochs=5)).fit(MORF, spy, 0.3, Key(0))
+    assert sum(len(ids) for _, ids, _ in spy.made) == 4 + 4 + 200  # 4 images twice to see whether they differ, then all
 
 
 def test_augmentation_comes_after_imputation_and_is_keyed_by_epoch():
@@ -177,8 +180,7 @@ def test_augmentation_comes_after_imputation_and_is_keyed_by_epoch():
         seen.append((key.path[-1], float(images.min())))
         return images.flip(-1)
 
-    removal = Removal(most_relevant_first, Constant(-9.0))
-    evaluator(replace(SHORT, epochs=2), augment=augment).trained(removal, 0.3, Key(0))
+    evaluator(replace(SHORT, epochs=2), augment=augment).fit(MORF, Constant(-9.0), 0.3, Key(0))
     assert {epoch for epoch, _ in seen} == {0, 1}
     assert all(least == -9 for _, least in seen)
 
@@ -187,7 +189,7 @@ def test_augmentation_comes_after_imputation_and_is_keyed_by_epoch():
 
 
 class Untouchable:
-    """Test data that nobody may look at."""
+    """Test data that must not be read."""
 
     classes, ids = (), torch.arange(100)
 
@@ -195,21 +197,21 @@ class Untouchable:
         return 100
 
     def batches(self, size):
-        raise AssertionError("somebody looked at the test images")
+        raise AssertionError("the test images were read")
 
 
-def test_the_test_images_are_never_looked_at_unless_that_is_asked_for_by_name():
+def test_the_test_images_are_read_only_by_best_on_test():
     hidden = Mapped(Untouchable(), TEST.truth)
     for select in ("validation", "last"):
-        evaluator(replace(SHORT, epochs=2, select=select), test=hidden).trained(LINEAR, 0.3, Key(0))
-    with pytest.raises(AssertionError, match="looked at the test images"):
-        evaluator(replace(SHORT, epochs=2, select="best-on-test"), test=hidden).trained(LINEAR, 0.3, Key(0))
+        evaluator(replace(SHORT, epochs=2, select=select), test=hidden).fit(MORF, LINEAR, 0.3, Key(0))
+    with pytest.raises(AssertionError, match="the test images were read"):
+        evaluator(replace(SHORT, epochs=2, select="best-on-test"), test=hidden).fit(MORF, LINEAR, 0.3, Key(0))
 
 
 def test_best_on_test_is_the_highest_accuracy_on_the_imputed_test_set():
     leaky = evaluator(replace(SHORT, select="best-on-test"), test=Mapped(TEST_DATA, TEST.truth))
-    result = leaky.trained(FIXED, BLOCK, Key(0))
-    assert max(record.measure for record in result.records) == evaluated(leaky, FIXED, BLOCK)
+    result = leaky.fit(MORF, FIXED, BLOCK, Key(0))
+    assert max(record.measure for record in result.records) == accuracy_of(result.model, FIXED, BLOCK)
     assert result.records[0].images == 200  # nothing is held out
 
 
@@ -220,42 +222,41 @@ def test_validation_images_are_held_out_by_key_and_shared_by_all_points():
     assert list(split(200, SHORT, Key(0))[1]) == list(held)
     assert list(split(200, SHORT, Key(1))[1]) != list(held)
     assert len(split(200, replace(SHORT, select="last"), Key(0))[1]) == 0
-    result = evaluator(replace(SHORT, epochs=1)).trained(FIXED, BLOCK, Key(0))
+    result = evaluator(replace(SHORT, epochs=1)).fit(MORF, FIXED, BLOCK, Key(0))
     assert result.records[0].images == 180
 
 
 # ── random masks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_random_masks_remove_a_random_share_up_to_the_largest_and_know_no_explanation():
+def test_random_masks_remove_a_random_fraction_below_the_largest():
     batch = Batch(torch.arange(400), torch.zeros(400, 1, 12, 12), torch.zeros(400, dtype=torch.int64))
     removed = random_masks(batch, 0.9, Key(0))
-    shares = removed.flatten(1).float().mean(dim=1)
+    removed_fractions = removed.flatten(1).float().mean(dim=1)
     # uniform on [0, .9): mean .45, standard deviation .26, of the mean of 400 .013
-    assert float(shares.mean()) == pytest.approx(0.45, abs=0.05)
-    assert 0.8 < float(shares.max()) <= 0.9
-    assert float(shares.min()) < 0.1
+    assert float(removed_fractions.mean()) == pytest.approx(0.45, abs=0.05)
+    assert 0.8 < float(removed_fractions.max()) <= 0.9
+    assert float(removed_fractions.min()) < 0.1
     assert torch.equal(random_masks(batch[3:5], 0.9, Key(0)), removed[3:5])
     assert not torch.equal(random_masks(batch, 0.9, Key(1)), removed)
 
 
-def test_a_mask_tuned_model_is_tuned_once_per_imputer_and_seed_and_the_given_one_stays():
+def test_fine_tuning_starts_from_the_given_model_and_leaves_it_unchanged():
     given = as_model(network())
     before, epochs = weights(given), []
     tuned = FineTuned(replace(SHORT, epochs=3), TRAIN_DATA, given, on_epoch=epochs.append)
-    first = tuned.model_for(FIXED, 0.1, Key(0))
-    assert tuned.model_for(Removal(least_relevant_first, FIXED.imputer), 0.9, Key(0)) is first
+    fixed = tuned.fit(FIXED, Key(0)).model
     assert len(epochs) == 3
     assert torch.equal(weights(given), before)
-    assert not torch.equal(weights(first), before)
-    assert tuned.model_for(LINEAR, 0.1, Key(0)) is not first
-    # Whole images are evaluated well, for masks were of every share; no mask of an explanation was learned, so where the
-    # block is gone the hole does not speak as it does to a retrained model: with linear fill it is a guess.
-    assert evaluated(tuned, FIXED, 0) > 0.9
-    assert evaluated(tuned, LINEAR, BLOCK) < 0.65
+    assert not torch.equal(weights(fixed), before)
+    linear = tuned.fit(LINEAR, Key(0)).model
+    # Masks had every fraction, so unmodified images are recognized. No mask of an explanation was learned, so with the
+    # block removed and imputed linearly the model can only guess.
+    assert accuracy_of(fixed, FIXED, 0) > 0.9
+    assert accuracy_of(linear, LINEAR, BLOCK) < 0.65
 
 
-# ── what is refused ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── errors before training ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_factory_must_give_a_new_network_each_time():
@@ -278,13 +279,16 @@ def test_a_class_that_is_tested_but_not_learned_is_named():
     test = Arrays(TEST.images, TEST.labels, classes=("left", "right"))
     with pytest.raises(InputError, match=r"no image of left \(1 class\(es\)"):
         check_splits(ones, test)
-    check_splits(TRAIN_DATA, TEST_DATA)  # nothing to say
+    check_splits(TRAIN_DATA, TEST_DATA)  # no complaint
 
 
 def test_an_image_in_both_splits_is_named():
     mixed = Arrays(torch.cat([TEST.images[:3], TRAIN.images[5:6]]), torch.zeros(4).long(), ids=[70, 71, 72, 73])
     with pytest.warns(TrainTestOverlapWarning, match=r"1 of 4 test images .* \(test image 73 is train image 5\)"):
         check_splits(TRAIN_DATA, mixed)
+    with pytest.raises(InputError, match=r"test image 73 is train image 5.*imputer"):
+        check_apart(TRAIN_DATA, mixed)
+    check_apart(TRAIN_DATA, TEST_DATA)
 
 
 @pytest.mark.parametrize(
@@ -303,16 +307,16 @@ def test_an_image_in_both_splits_is_named():
         (lambda: split(1, SHORT, Key(0)), RangeError, "validation needs at least 2"),
     ],
 )
-def test_bad_input_is_refused_with_its_value(make, error, complaint):
+def test_invalid_input_is_an_error_with_its_value(make, error, complaint):
     with pytest.raises(error, match=complaint):
         make()
 
 
-@pytest.mark.parametrize(("lr", "told"), [(1e25, "became nan|became inf"), (30.0, "training diverged|became nan")])
-def test_a_training_that_diverges_is_told_with_its_point(lr, told):
+@pytest.mark.parametrize(("lr", "problem"), [(1e25, "became nan|became inf"), (30.0, "training diverged|became nan")])
+def test_a_training_that_diverges_names_its_point(lr, problem):
     wild = evaluator(Recipe(epochs=2, lr=lr, optimizer="sgd"))
-    with pytest.raises(TrainingError, match=rf"fraction 0.3, seed 4 failed: .*({told})"):
-        wild.trained(LINEAR, 0.3, Key(4))
+    with pytest.raises(TrainingError, match=rf"fraction 0.3, seed 4 failed: .*({problem})"):
+        wild.fit(MORF, LINEAR, 0.3, Key(4))
 
 
 def test_accuracy_counts_every_image_and_large_sets_are_read_at_random(monkeypatch):
@@ -324,4 +328,4 @@ def test_accuracy_counts_every_image_and_large_sets_are_read_at_random(monkeypat
     trainer = Trainer(replace(SHORT, epochs=2), TRAIN_DATA, lambda batch, rows, key: spy(batch, None, key), Key(0))
     monkeypatch.setattr(spy, "imputer", lambda batch, removed, key: batch.images)
     trainer.train(as_model(network()))
-    assert sum(len(ids) for _, ids, _ in spy.made) == 4 + 4 + 2 * 200  # nothing is kept: every epoch fills again
+    assert sum(len(ids) for _, ids, _ in spy.made) == 4 + 4 + 2 * 200  # nothing is cached: every epoch imputes again

@@ -1,0 +1,100 @@
+"""`roadworthy diff`: what changed between two runs."""
+
+from collections.abc import Hashable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from roadworthy.cli.output import check_table, console, load_run, say, write_table
+from roadworthy.core.errors import RoadworthyError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class FailOn(StrEnum):
+    rank_change = "rank-change"
+    score_change = "score-change"
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(help="A run directory.", show_default=False)],
+    after: Annotated[Path, typer.Argument(help="The run directory to compare with it.", show_default=False)],
+    fail_on: Annotated[
+        list[FailOn] | None, typer.Option(help="Exit with code 1 on this kind of change. May be repeated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Table to write: .csv, .parquet or .json.", show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON and nothing else.")] = False,
+) -> None:
+    """Compare two runs: which scores changed beyond chance, which ranks, methods and settings differ.
+
+    Exit code 0: compared; 1: a change of a kind named by --fail-on; 2: the runs cannot be compared.
+
+    Example: `roadworthy diff runs/main runs/branch --fail-on rank-change`
+    """
+    from roadworthy import statistics
+
+    try:
+        if out:
+            check_table(out)
+        table = statistics.diff(load_run(before).predictions, load_run(after).predictions)
+    except RoadworthyError as error:
+        raise typer.BadParameter(str(error)) from error
+    if json:
+        typer.echo(table.to_json(orient="records"))
+    else:
+        _show_diff(table)
+    if out:
+        write_table(table, out)
+    if any(_changes(table)[kind] for kind in fail_on or ()):
+        raise typer.Exit(1)
+
+
+def _changes(table: "pd.DataFrame") -> dict[FailOn, int]:
+    """How many rows changed, by kind."""
+    both = table[table["rank_before"].notna()]
+    return {
+        FailOn.rank_change: int((both["rank_before"] != both["rank_after"]).sum()),
+        FailOn.score_change: int(both["change"].isin(["better", "worse"]).sum()),
+    }
+
+
+def _show_diff(table: "pd.DataFrame") -> None:
+    from roadworthy.statistics import SCORES
+
+    both = table[table["rank_before"].notna()]
+    for (evaluator, imputer, score), block in both.groupby(["evaluator", "imputer", "score"], sort=False):
+        title = escape(f"{evaluator} · imputed with {imputer} · {score} ({SCORES[str(score)].direction})")
+        shown = Table(title=title, title_justify="left", title_style="bold")
+        for column in ("method", "before", "after", "difference", "rank", "change"):
+            shown.add_column(column)
+        for row in block.sort_values("rank_after").to_dict("records"):
+            same = row["change"] == "none" and row["rank_before"] == row["rank_after"]
+            shown.add_row(*_cells(row), style="dim" if same else None)
+        console.print(shown)
+    for row in table[table["rank_before"].isna()].to_dict("records"):
+        say(f"{row['change']}: {row['method']} ({row['evaluator']} · {row['score']} · {row['imputer']})")
+    changed = _changes(table)
+    paired = "image by image" if both["paired"].all() else "as independent runs (other images or seeds)"
+    say(
+        f"{changed[FailOn.score_change]} of {len(both)} scores changed beyond chance and "
+        f"{changed[FailOn.rank_change]} ranks changed; compared {paired}"
+    )
+
+
+def _cells(row: Mapping[Hashable, Any]) -> list[str]:
+    before, after = row["rank_before"], row["rank_after"]
+    return [
+        escape(str(row["method"])),
+        f"{row['before']:.3f}",
+        f"{row['after']:.3f}",
+        escape(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"),
+        f"{before}" if before == after else f"{before} → {after}",
+        "" if row["change"] == "none" else str(row["change"]),
+    ]
