@@ -19,6 +19,9 @@ RoadworthyError
 UserWarning
 ├── UpsampledMapsWarning              maps were upsampled to the size of their images
 ├── NotGuidedWarning                  Guided Backprop met activations other than ReLU
+├── ChangedInputWarning               a method changed the images or labels it was given, or the model's mode
+├── UnstableModelWarning              a model answers differently when asked again, or in another batch
+├── RandomWeightsWarning              a plan explains a network without weights
 ├── SameStartWarning                  a factory returns the same weights under every seed
 └── TrainTestOverlapWarning           the train and test splits share images
 
@@ -92,6 +95,18 @@ class UpsampledMapsWarning(UserWarning):
 
 class NotGuidedWarning(UserWarning):
     """Guided Backprop met activations other than ReLU; through those it is the plain gradient."""
+
+
+class ChangedInputWarning(UserWarning):
+    """A method changed the images or labels it was given, or the model's mode; other methods are not affected."""
+
+
+class UnstableModelWarning(UserWarning):
+    """A model answers differently when asked again, or with other images in the batch."""
+
+
+class RandomWeightsWarning(UserWarning):
+    """A plan explains a network without weights, whose random ones nobody trained."""
 
 
 class SameStartWarning(UserWarning):

@@ -34,7 +34,10 @@ def count(fraction: float, pixels: int) -> int:
 
 def checked_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
     """The fractions, sorted and without duplicates; values outside [0, 1] raise a RangeError."""
-    values = [float(fraction) for fraction in np.atleast_1d(np.asarray(fractions, dtype=float))]
+    try:
+        values = [float(fraction) for fraction in np.atleast_1d(np.asarray(fractions, dtype=float)).ravel()]
+    except (TypeError, ValueError) as error:
+        raise RangeError(f"fractions={fractions!r}: give numbers in [0, 1] (10 % is 0.1)") from error
     if not values:
         raise RangeError("fractions is empty: give fractions of removed pixels, such as rw.FRACTIONS")
     for value in values:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from roadworthy.core.errors import InputError, RangeError, ShapeError
-from roadworthy.core.types import Images
+from roadworthy.core.types import Batch, Dataset, Images
 
 Array = Tensor | NDArray[Any]
 
@@ -40,6 +40,54 @@ def check_pixels(images: Images, start: int = 0) -> Images:
     return images
 
 
+def check_batch(batch: Batch, ids: Tensor) -> None:
+    """Raise unless a data set delivered float32 images in [0, 1] for exactly these `ids`, with labels."""
+    if not all(isinstance(part, Tensor) for part in (batch.ids, batch.images, batch.labels)):
+        kinds = ", ".join(type(part).__name__ for part in (batch.ids, batch.images, batch.labels))
+        raise InputError(f"a batch of the data set holds {kinds}: give tensors of ids, images and labels")
+    check_kind(batch.images)
+    if batch.images.dtype != torch.float32:
+        raise ShapeError(f"a batch of the data set has {batch.images.dtype} images: give float32 in [0, 1]")
+    if not len(batch.images) == len(batch.labels) == len(batch.ids) == len(ids):
+        raise ShapeError(
+            f"a batch of the data set has {len(batch.images)} images, {len(batch.labels)} labels and {len(batch.ids)} "
+            f"ids where {len(ids)} images were expected: its length, its ids and its batches do not match"
+        )
+    if not torch.equal(batch.ids, ids):
+        row = int((batch.ids != ids).nonzero()[0])
+        raise InputError(
+            f"the data set delivered image {int(batch.ids[row])} where its ids say {int(ids[row])}: "
+            "batches must come in the order of ids, on every pass"
+        )
+    check_pixels(batch.images, int(ids[0]))
+
+
+def check_data(data: Dataset) -> None:
+    """Raise unless ids are unique and as many as there are images, and the first images are the same when read again.
+
+    Data sets of this library were checked when they were made; this is for those that users implement.
+    """
+    ids = data.ids
+    if not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.ndim != 1 or len(ids) != len(data):
+        raise ShapeError(f"the data set has {len(data)} images, but its ids are not as many int64 values in a tensor")
+    check_ids(ids)
+    if not len(ids):
+        raise ShapeError("the data set contains no images: give at least one")
+    size = min(_READ_TWICE, len(ids))
+    first, again = (next(data.batches(size)) for _ in range(2))
+    check_batch(first, ids[:size])
+    for field in ("ids", "labels", "images"):
+        if not torch.equal(getattr(first, field), getattr(again, field)):
+            raise InputError(
+                f"the {field} of the data set differ when they are read again (a random transform, a sampler that "
+                "shuffles): each pass must give the same; use the transforms of your test set"
+            )
+
+
+_READ_TWICE = 8
+"""images that are read twice before long work starts"""
+
+
 def integers(name: str, values: Any, count: int) -> Tensor:
     """An int64 copy `(count,)` of integers, one per image."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
@@ -49,6 +97,8 @@ def integers(name: str, values: Any, count: int) -> Tensor:
         )
     if not np.issubdtype(array.dtype, np.integer):
         raise ShapeError(f"{name} are {array.dtype}: give integers")
+    if array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise RangeError(f"{name}: {int(array.max())} does not fit int64: give smaller integers")
     return torch.from_numpy(array.astype(np.int64))
 
 

@@ -31,6 +31,7 @@ from roadworthy.core.types import (
     Ranks,
     Removed,
 )
+from roadworthy.evaluation.guard import Guard
 from roadworthy.evaluation.orders import rank
 
 IMPUTED_AT_ONCE = 32 << 20
@@ -44,23 +45,28 @@ def explain(
     key: Key,
     channel_reduction: ChannelReduction = "sum",
 ) -> dict[str, Maps]:
-    """The checked maps of every method for the classes `batch.labels`. Sources that methods share are computed once."""
-    device_batch = batch.to(model.device)
+    """The checked maps of every method for the classes `batch.labels`. Sources that methods share are computed once.
+
+    A method gets a batch of its own and its maps are copied, so that no method affects another.
+    """
+    guard = Guard(model, batch)
     cache: dict[Any, Any] = {}
 
     def computed(part: Any) -> Any:
         name = part if isinstance(part, Hashable) else id(part)
         if name not in cache:
-            derived = isinstance(part, Derived)
-            cache[name] = (
-                part.finish(computed(part.source), device_batch) if derived else part(model, device_batch, key)
-            )
+            if isinstance(part, Derived):
+                source = computed(part.source)
+                cache[name] = guard.call(lambda own: part.finish(source, own))
+            else:
+                cache[name] = guard.call(lambda own: part(model, own, key))
         return cache[name]
 
     maps = {}
     for name, method in methods.items():
         try:
-            maps[name] = as_maps(name, computed(method), batch.ids, batch.images, channel_reduction)
+            with guard.watching(name):
+                maps[name] = as_maps(name, computed(method), batch.ids, batch.images, channel_reduction).clone()
         except Exception as error:
             error.add_note(f"while computing the maps of {name!r}, called as method(model, batch, key)")
             raise

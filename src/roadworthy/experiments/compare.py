@@ -1,6 +1,6 @@
 """`compare`: a model, images and methods in; a Comparison with its tables out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
@@ -11,13 +11,26 @@ from torch import nn
 
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import ChannelReduction
-from roadworthy.core.errors import InputError, ModelError, RangeError
-from roadworthy.core.masks import FRACTIONS, checked_fractions
+from roadworthy.core.errors import InputError, ModelError
+from roadworthy.core.masks import FRACTIONS
 from roadworthy.core.types import UNLABELED, Attribution, Dataset, Imputer, Order
 from roadworthy.datasets import as_dataset
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import EVALUATORS, TRAINED_EVALUATORS, Experiment, Setting, Target
 from roadworthy.evaluation.sweep import source_of
+from roadworthy.experiments.arguments import (
+    above_zero,
+    check_choices,
+    check_names,
+    checked_controls,
+    checked_device,
+    checked_integer,
+    checked_methods,
+    checked_orders,
+    checked_seeds,
+    early_stopping_of,
+    several,
+)
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, EarlyStopping, Until
 from roadworthy.experiments.executors.in_process import InProcess
@@ -101,8 +114,16 @@ def compare(
     methods, follow on the images that were taken.
     `batch_size`: images evaluated at once, for speed; `map_batch_size`: images explained at once.
     """
-    _check_arguments(methods, orders, seeds, target, controls, units)
-    shares = _above_zero(fractions)
+    methods = checked_methods(methods)
+    controls, seeds, ranked_orders = checked_controls(controls, methods), checked_seeds(seeds), checked_orders(orders)
+    shares = above_zero(fractions)
+    check_choices(target, units, channel_reduction)
+    batch_size, map_batch_size, map_seed = (
+        checked_integer(name, value, least)
+        for name, value, least in (
+            ("batch_size", batch_size, 1), ("map_batch_size", map_batch_size, 1), ("map_seed", map_seed, 0)
+        )
+    )  # fmt: skip
     dataset, classifier = as_dataset(data), as_model(model)
     train_set = readable(as_dataset(train)) if train is not None else None
     named_imputers = as_imputers(imputers, dataset)
@@ -115,14 +136,14 @@ def compare(
             **{name: as_method(name, method, dataset) for name, method in methods.items()},
             **{name: lookup("attributions", name).make() for name in blind},
         },
-        orders=dict(orders) if isinstance(orders, Mapping) else {n: lookup("orders", n).make() for n in orders},
+        orders=ranked_orders,
         imputers=named_imputers,
         target=target,
         channel_reduction=channel_reduction,
         map_seed=map_seed,
         map_batch_size=map_batch_size,
         batch_size=batch_size,
-        device=_device(device) if device else classifier.device,
+        device=checked_device(device) if device is not None else classifier.device,
         train=train_set,
         recipe=RECIPES[recipe] if isinstance(recipe, str) else recipe,
         network=network or (lambda: fresh_copy(classifier)),
@@ -134,8 +155,8 @@ def compare(
         controls=controls,
         evaluators=named_evaluators,
         fractions=shares,
-        seeds=tuple(seeds),
-        early_stopping=_early_stopping(until, confidence, margin, len(experiment.methods), named_evaluators),
+        seeds=seeds,
+        early_stopping=early_stopping_of(until, confidence, margin, len(experiment.methods), named_evaluators),
     )
     _check_training(experiment, named_evaluators)
     store = ScratchStore()
@@ -220,6 +241,11 @@ def _unlabeled(data: Dataset) -> bool:
 
 def fresh_copy(model: Normalized) -> Normalized:
     """The model's architecture with new weights, drawn from torch's generator."""
+    if len(getattr(model.network, "behind", ())):
+        raise ModelError(
+            "retraining: the model is a function around a network, which cannot be copied with new weights: give the "
+            "Module itself, or network=, a function that makes a fresh network"
+        )
     copy = deepcopy(model)
     covered: set[int] = set()
     for module in copy.modules():
@@ -260,13 +286,14 @@ def as_imputers(imputers: Any, data: Dataset) -> dict[str, Imputer | GainRecipe]
     named_imputers = imputers if isinstance(imputers, Mapping) else _named_imputers(imputers)
     if not named_imputers:
         raise InputError("imputers is empty: give at least one, such as 'linear'")
+    check_names("imputer", named_imputers)
     return {name: _as_imputer(imputer, data) for name, imputer in named_imputers.items()}
 
 
 def _named_imputers(imputers: Any) -> dict[str, Any]:
-    several: Sequence[Any] = imputers if isinstance(imputers, list | tuple) else [imputers]
+    one = isinstance(imputers, str | GainRecipe) or callable(imputers) or not isinstance(imputers, Iterable)
     result: dict[str, Any] = {}
-    for imputer in several:
+    for imputer in [imputers] if one else imputers:
         name = _imputer_name(imputer)
         if name in result:
             raise InputError(
@@ -304,7 +331,8 @@ def _imputer_name(imputer: Any) -> str:
 
 
 def _evaluators(evaluators: str | Sequence[str], train: Dataset | None, recipe: Recipe | str | None) -> tuple[str, ...]:
-    names = (evaluators,) if isinstance(evaluators, str) else tuple(evaluators)
+    names = (evaluators,) if isinstance(evaluators, str) else several("evaluators", evaluators, "'no-retrain'")
+    names = tuple(dict.fromkeys(names))
     for name in names:
         if name not in EVALUATORS:
             raise InputError(f"evaluator {name!r}: choose from {', '.join(EVALUATORS)}")
@@ -337,64 +365,3 @@ def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
         check_splits(experiment.train, experiment.data)
     if "retrain" in evaluators and experiment.network is not None:
         check_factory(experiment.network)
-
-
-def _early_stopping(
-    until: Until | None, confidence: float, margin: float, methods: int, evaluators: Sequence[str]
-) -> EarlyStopping | None:
-    if until is None:
-        return None
-    if until not in ("ranked", "best"):
-        raise InputError(f"until={until!r}: choose 'ranked' or 'best', or None for all images")
-    if not 0.5 <= confidence < 1:
-        raise RangeError(f"confidence={confidence}: give a value from 0.5 to below 1, such as 0.95")
-    if not margin >= 0:
-        raise RangeError(f"margin={margin}: give a difference of scores of 0 or more, such as 0.02")
-    if methods < 2:
-        raise InputError("until needs at least 2 methods: add a method or a control")
-    if "no-retrain" not in evaluators:
-        raise InputError(f"until={until!r} ranks the methods without retraining: add 'no-retrain' to evaluators")
-    return EarlyStopping(until, confidence, margin)
-
-
-def _device(name: torch.device | str) -> torch.device:
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device={name!r} cannot be used here ({error}): leave it out, or give 'cpu'") from error
-
-
-def _check_arguments(
-    methods: Mapping[str, Any],
-    orders: Sequence[str] | Mapping[str, Order],
-    seeds: Sequence[int],
-    target: str,
-    controls: Sequence[str],
-    units: str,
-) -> None:
-    if not isinstance(methods, Mapping):
-        raise InputError(
-            f"methods is a {type(methods).__name__}: give names, {{'IG': rw.attributions.IntegratedGradients()}}"
-        )
-    for key, value in (("orders", orders), ("controls", controls), ("seeds", seeds)):
-        if isinstance(value, str | int):
-            raise InputError(f"{key}={value!r}: give several, as in {key}=({value!r},)")
-    if not methods or not orders or not seeds:
-        raise InputError("methods, orders and seeds must each hold at least one entry")
-    if target not in ("label", "prediction"):
-        raise InputError(f"target={target!r}: explain the 'label' or the 'prediction'")
-    if units != "pixels":
-        raise InputError(f"units={units!r}: only 'pixels' are supported")
-    if unknown := [name for name in controls if name not in CONTROLS]:
-        raise InputError(f"control {unknown[0]!r}: choose from {', '.join(CONTROLS)}, or () for none")
-    taken = {*controls, *(f"{name} {kind}" for name in methods for kind in controls if kind not in BLIND_CONTROLS)}
-    if clash := [name for name in methods if name in taken]:
-        raise InputError(f"{clash[0]!r} names a method and a control: rename the method, or leave the control out")
-
-
-def _above_zero(fractions: Sequence[float]) -> tuple[float, ...]:
-    """Point 0 is always measured: it is the plain accuracy."""
-    above = tuple(fraction for fraction in checked_fractions(fractions) if fraction > 0)
-    if not above:
-        raise InputError("fractions holds only 0: add a fraction of pixels to remove, such as rw.FRACTIONS")
-    return above

@@ -7,9 +7,11 @@ from itertools import product
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import as_maps
 from roadworthy.core.random import Key
+from roadworthy.datasets.checks import check_data
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import rank
+from roadworthy.evaluation.part_checks import check_imputed, check_ranks, check_stable
 from roadworthy.evaluation.sweep import explain, imputed
 from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe
@@ -17,21 +19,26 @@ from roadworthy.training.gain import GainRecipe
 
 def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int = 2) -> None:
     """Explain a few images with every method; remove, impute and predict with every order and imputer."""
+    check_data(experiment.data)
     for name, method in experiment.methods.items():
         if isinstance(method, PrecomputedMaps):
             _check_maps(name, method, experiment)
     with eval_mode(experiment.model, experiment.device):
         batch = next(experiment.data.batches(min(images, len(experiment.data))))
         probabilities = predict(experiment.model, batch.images, experiment.device)
+        check_stable(experiment.model, batch, experiment.device)
         batch = with_labels(batch, probabilities)
         if experiment.target == "prediction":
             batch = replace(batch, labels=probabilities.argmax(dim=1))
         maps = explain(experiment.methods, experiment.model, batch, experiment.map_key, experiment.channel_reduction)
         evaluator, key = NoRetrain(experiment.model, experiment.device), Key(seed)
         ranks = rank(experiment.orders, next(iter(maps.values())), batch.ids, key)
-        for order, imputer in product(experiment.orders, experiment.imputers.values()):
+        for order in experiment.orders:
+            check_ranks(order, ranks[order], batch.images)
+        for order, (name, imputer) in product(experiment.orders, experiment.imputers.items()):
             if not isinstance(imputer, GainRecipe):
                 for removed, filled in imputed(imputer, batch, ranks[order], [max(fractions)], key):
+                    check_imputed(name, batch, removed, filled)
                     evaluator(filled, removed)
 
 

@@ -9,6 +9,7 @@ import torch
 from roadworthy.core.errors import DataError, InputError
 from roadworthy.core.types import Batch, Dataset, Imputer
 from roadworthy.datasets.blocks import BlockReader
+from roadworthy.datasets.checks import check_batch
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.experiments.items import Arrays, Block, Item, fingerprint_block
 from roadworthy.imputers import Gain
@@ -29,18 +30,30 @@ class Worker:
         """`verify`: compare every block with its fingerprint, because another process named it."""
         compile_now()  # once per machine; its time belongs to no item
         self.experiment, self.verify = experiment, verify
-        self._readers = {"test": BlockReader(experiment.data)}
+        self._data: dict[str, Dataset] = {"test": experiment.data}
         if experiment.train is not None:
-            self._readers["train"] = BlockReader(experiment.train)
+            self._data["train"] = experiment.train
+        self._readers = {split: BlockReader(data) for split, data in self._data.items()}
+        self._seen: dict[tuple[str, int], str] = {}
+        self._last: dict[str, Batch] = {}
 
     def batch(self, block: Block) -> Batch:
+        """The images of a block, checked whenever they are read: data must be the same on every pass."""
         batch = self._readers[block.split].read(block.rows)
-        if self.verify and fingerprint_block(batch) != block.fingerprint:
-            raise DataError(
-                f"block {block.index} of the {block.split} images is not what the run started with: "
-                "images, labels or ids changed, or differ between machines"
-            )
+        if batch is not self._last.get(block.split):
+            self._check(batch, block)
+            self._last[block.split] = batch
         return batch
+
+    def _check(self, batch: Batch, block: Block) -> None:
+        check_batch(batch, self._data[block.split].ids[list(block.rows)])
+        fingerprint = fingerprint_block(batch)
+        expected = self._seen.setdefault((block.split, block.index), block.fingerprint if self.verify else fingerprint)
+        if fingerprint != expected:
+            raise DataError(
+                f"block {block.index} of the {block.split} images is not what the run started with: images, labels or "
+                "ids changed (a random transform, a sampler that shuffles), or differ between machines"
+            )
 
     def train(self) -> Dataset:
         if self.experiment.train is None:

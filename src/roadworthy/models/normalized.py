@@ -9,14 +9,20 @@ from torch import Tensor, nn
 
 from roadworthy.core.errors import ModelError, RangeError, ShapeError
 from roadworthy.core.types import Images
+from roadworthy.models.modules import modules_behind
 
 
 class Logits(nn.Module):
-    """A Module or callable whose output is checked to be logits `(n, classes)`."""
+    """A Module or callable whose output is checked to be logits `(n, classes)`, with as many classes every time.
+
+    Modules that a callable uses are kept in `behind`, so that mode, device and weights are the model's own.
+    """
 
     def __init__(self, network: Any):
         super().__init__()
         self.network = network
+        self.behind = nn.ModuleList([] if isinstance(network, nn.Module) else modules_behind(network))
+        self._classes = 0
 
     def forward(self, inputs: Tensor) -> Tensor:
         output = self.network(inputs)
@@ -30,6 +36,12 @@ class Logits(nn.Module):
                 f"the model returned shape {tuple(logits.shape)} for {len(inputs)} images: return one row of logits "
                 "per image, for at least two classes (for a single sigmoid output z return stack([0·z, z], 1))"
             )
+        if self._classes not in (0, logits.shape[1]):
+            raise ModelError(
+                f"the model returned {logits.shape[1]} classes after {self._classes} for other images: "
+                "return one logit per class for every image"
+            )
+        self._classes = logits.shape[1]
         return logits
 
 

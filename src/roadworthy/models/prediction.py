@@ -3,28 +3,46 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Lock, RLock
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from roadworthy.core.errors import ModelError, RangeError
 from roadworthy.core.types import UNLABELED, Batch, Images, Model
-from roadworthy.models.normalized import Normalized
+from roadworthy.models.normalized import Logits, Normalized
 
 
 @contextmanager
 def eval_mode(model: Normalized, device: torch.device | None = None) -> Iterator[torch.device]:
-    """Put the model into eval mode, on `device` if given; restore the mode of every module and the device on exit."""
-    modes = [(module, module.training) for module in model.modules()]
-    original, device = model.device, device or model.device
-    model.eval()
-    try:
-        model.to(device)
-        yield device
-    finally:
-        model.to(original)
-        for module, training in modes:
-            module.training = training
+    """Put the model into eval mode, on `device` if given; restore the mode of every module and the device on exit.
+
+    Threads that share a network take turns: one must not restore the mode while another predicts.
+    """
+    with _lock_of(model):
+        modes = [(module, module.training) for module in model.modules()]
+        original, device = model.device, device or model.device
+        model.eval()
+        try:
+            model.to(device)
+            yield device
+        finally:
+            model.to(original)
+            for module, training in modes:
+                module.training = training
+
+
+_LOCKS: "WeakKeyDictionary[nn.Module, RLock]" = WeakKeyDictionary()
+_MAKING_LOCKS = Lock()
+
+
+def _lock_of(model: Normalized) -> "RLock":
+    """The lock of the user's network, which several wrappers may share; that of the wrapper if there is none."""
+    network = model.network.network if isinstance(model.network, Logits) else model.network
+    behind = [*getattr(model.network, "behind", ()), model]
+    with _MAKING_LOCKS:
+        return _LOCKS.setdefault(network if isinstance(network, nn.Module) else behind[0], RLock())
 
 
 def fastest_device() -> torch.device:
