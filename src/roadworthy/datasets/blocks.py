@@ -5,6 +5,7 @@ from itertools import islice
 
 import torch
 
+from roadworthy.core.errors import DataError
 from roadworthy.core.types import Batch, Dataset
 from roadworthy.datasets.subsets import First, RandomAccess, picked
 
@@ -45,7 +46,10 @@ class BlockReader:
                 return _joined(picked(self.data, range(start, start + count)).batches(count))
             self._stream, self._size = islice(self.data.batches(count), start // count, None), count
         self._position = start + count
-        return next(self._stream)
+        batch = next(self._stream, None)
+        if batch is None:
+            raise DataError(f"the data set has {len(self.data)} images by its length, but ended before image {start}")
+        return batch
 
 
 def _joined(batches: Iterator[Batch]) -> Batch:

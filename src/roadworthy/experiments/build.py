@@ -17,6 +17,7 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Attribution, Dataset, Imputer
 from roadworthy.datasets import first
 from roadworthy.datasets.subsets import picked
+from roadworthy.datasets.verified import verified
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import Experiment, Setting
 from roadworthy.experiments.design import Design, EarlyStopping
@@ -183,7 +184,7 @@ def _placeless(spec: Spec) -> Spec:
 
 def build(plan: Plan, untrained: bool = False) -> Experiment:
     """All of it but imputers that are trained first: those stay recipes. `untrained`: the model with fresh weights."""
-    data = build_data(plan)
+    data = verified(build_data(plan))
     train = readable(build_data(plan, "train")) if plan.train is not None else None
     return Experiment(
         model=build_untrained(plan) if untrained else build_model(plan),

@@ -15,6 +15,7 @@ from roadworthy.core.errors import InputError, ModelError
 from roadworthy.core.masks import FRACTIONS
 from roadworthy.core.types import UNLABELED, Attribution, Dataset, Imputer, Order
 from roadworthy.datasets import as_dataset
+from roadworthy.datasets.verified import verified
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import EVALUATORS, TRAINED_EVALUATORS, Experiment, Setting, Target
 from roadworthy.evaluation.sweep import source_of
@@ -124,7 +125,7 @@ def compare(
             ("batch_size", batch_size, 1), ("map_batch_size", map_batch_size, 1), ("map_seed", map_seed, 0)
         )
     )  # fmt: skip
-    dataset, classifier = as_dataset(data), as_model(model)
+    dataset, classifier = verified(as_dataset(data)), as_model(model)
     train_set = readable(as_dataset(train)) if train is not None else None
     named_imputers = as_imputers(imputers, dataset)
     named_evaluators = _evaluators(evaluators, train_set, recipe)
@@ -233,7 +234,7 @@ def described(model: Normalized, data: Dataset) -> dict[str, str]:
 
 
 def _unlabeled(data: Dataset) -> bool:
-    labels = getattr(data, "labels", None)
+    labels = getattr(getattr(data, "data", data), "labels", None)
     if isinstance(labels, torch.Tensor):
         return bool((labels == UNLABELED).all())
     return bool((next(data.batches(1)).labels == UNLABELED).all())

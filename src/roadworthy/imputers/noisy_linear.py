@@ -40,7 +40,7 @@ class NoisyLinear:
     solve: Solver = solve_fast
 
     def __post_init__(self) -> None:
-        if self.noise < 0:
+        if not 0 <= self.noise < float("inf"):
             raise RangeError(f"NoisyLinear(noise={self.noise}): a standard deviation must be 0 or more")
         direct, diagonal = self.weights
         if not (direct > 0 and diagonal >= 0):
