@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.machinery import SourceFileLoader
@@ -12,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from torch.nn.functional import cross_entropy
 
-from roadworthy.core.errors import PlanError, RoadworthyError, StoreError
+from roadworthy.core.errors import PlanError, RandomWeightsWarning, RoadworthyError, StoreError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Attribution, Dataset, Imputer
 from roadworthy.datasets import first
@@ -264,6 +265,13 @@ def build_model(plan: Plan) -> Normalized:
     if awaits_training(plan):
         weights = plan.folder / plan.model["weights"]
         raise PlanError(f"model.weights: {weights} does not exist yet: make it with `roadworthy train` and this plan")
+    if "weights" not in plan.model and "factory" not in plan.model:
+        warnings.warn(
+            f"model: {plan.model['name']} has no weights in this plan, so a network with random ones is explained: "
+            'give a file, weights = "model.safetensors"',
+            RandomWeightsWarning,
+            stacklevel=2,
+        )
     with Key(0).fold("model").torch_rng():  # without weights, the same ones in every process
         return _build_model("model", plan.model, plan.folder)
 

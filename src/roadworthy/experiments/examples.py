@@ -64,10 +64,13 @@ def _gray(ranks: Ranks, reverse: bool) -> Pixels:
 
 
 def class_name(label: int, classes: Sequence[str], predicted: bool = False) -> str:
-    """A label that is the model's own prediction is called one.
+    """A label that is the model's own prediction is called one; a name that several classes have gets its number.
 
     >>> class_name(1, ("cat", "dog")), class_name(1, ()), class_name(1, (), predicted=True)
     ('class dog', 'class 1', 'predicted 1')
+    >>> class_name(2, ("crane", "dog", "crane"))
+    'class crane (2)'
     """
     name = classes[label] if label < len(classes) else str(label)
+    name = f"{name} ({label})" if classes.count(name) > 1 else name
     return f"predicted {name}" if predicted else f"class {name}"

@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
+import roadworthy as rw
 from roadworthy.core.errors import DataError, PlanError, StoreError
 from roadworthy.experiments.build import (
     Fingerprints,
@@ -264,11 +265,12 @@ def test_missing_files_of_maps_and_gains_are_named(project):
             file_fingerprints(project.plan(**sections))
 
 
-def test_without_weights_every_process_builds_the_same_model():
+def test_without_weights_every_process_builds_the_same_model_and_says_so():
     models = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        models.append(build_model(plan(model={"depth": 8})))
+        with pytest.warns(rw.errors.RandomWeightsWarning, match="cifar-resnet has no weights"):
+            models.append(build_model(plan(model={"depth": 8})))
     assert fingerprint_model(models[0]) == fingerprint_model(models[1])
 
 
