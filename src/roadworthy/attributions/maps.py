@@ -59,15 +59,15 @@ def as_maps(name: str, maps: Any, ids: Ids, images: Images, channel_reduction: C
     maps = maps if maps.ndim == 3 else reduced(maps, channel_reduction)
     if (bad := maps.isnan().flatten(1).any(dim=1)).any():
         raise InputError(f"{name}: NaN in the maps of images {_abbreviated(ids[bad])}: fix or leave out these images")
-    maps = _as_floats(name, maps)
+    floats = _as_floats(name, maps)
     if maps.shape[-2:] == images.shape[-2:]:
-        return maps  # infinite values have a rank
-    if (bad := maps.isinf().flatten(1).any(dim=1)).any():  # interpolation would spread them, and inf − inf is NaN
+        return floats  # infinite values have a rank
+    if (bad := floats.isinf().flatten(1).any(dim=1)).any():  # interpolation would spread them, and inf − inf is NaN
         raise InputError(
-            f"{name}: infinite values in the maps of images {_abbreviated(ids[bad])}, which are smaller than the images "
-            "and cannot be upsampled: give finite ones"
+            f"{name}: infinite values in the maps of images {_abbreviated(ids[bad])}, which are smaller than the "
+            "images and cannot be upsampled: give finite ones"
         )
-    return _upsampled(name, maps, images)
+    return _upsampled(name, floats, images)
 
 
 def _as_floats(name: str, maps: Tensor) -> Tensor:
@@ -77,7 +77,9 @@ def _as_floats(name: str, maps: Tensor) -> Tensor:
     if _keeps_order(maps, torch.float32):
         return maps.float()
     if not _keeps_order(maps, torch.float64):
-        raise InputError(f"{name}: no float can order these {str(maps.dtype).removeprefix('torch.')} values: scale them")
+        raise InputError(
+            f"{name}: no float can order these {str(maps.dtype).removeprefix('torch.')} values: scale them"
+        )
     return maps.double()
 
 

@@ -19,8 +19,8 @@ PAPER_FRACTIONS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
 
 
 _ROUNDING = 1e-9
-"""of floats: .29 · 50 is 14.499999999999998. It is above their error (3 · 2⁻⁵³ · pixels, 3e-10 for a million pixels) and
-below the distance from ½ of a decimal fraction that means less (at least 1e-7 for a fraction of seven decimals)"""
+"""Of floats: .29 · 50 is 14.499999999999998. It is above their error (3 · 2⁻⁵³ · pixels, 3e-10 for a million pixels)
+and below what a decimal fraction that means less than half a pixel falls short of it (1e-7 for seven decimals)."""
 
 
 def removed_at(ranks: Ranks, fraction: float) -> Removed:
