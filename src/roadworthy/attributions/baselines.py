@@ -101,14 +101,13 @@ def _pixels(baseline: Baseline, images: Images) -> Images:
 
 
 def baseline_of(method: Any) -> Baseline | None:
-    """The baseline that a method uses, or the one that it is computed from; None if it has none."""
-    for _ in range(8):
-        if method is None:
-            break
+    """The baseline that a method uses, or the one that it is computed from; None if it has none that is known here."""
+    for _ in range(8):  # a copy of an ensemble over a base; a user's objects may refer to each other
         baseline = getattr(method, "baseline", None)
-        if isinstance(baseline, str | tuple | BaselineImage):
+        if baseline in get_args(Named) if isinstance(baseline, str) else isinstance(baseline, tuple | BaselineImage):
             return cast(Baseline, baseline)
-        method = getattr(method, "source", None) or getattr(method, "base", None)
+        source = getattr(method, "source", None)
+        method = getattr(method, "base", None) if source is None else source
     return None
 
 

@@ -20,7 +20,7 @@ UserWarning
 ├── UpsampledMapsWarning              maps were upsampled to the size of their images
 ├── NotGuidedWarning                  Guided Backprop met activations other than ReLU
 ├── NotLogitsWarning                  the model returns probabilities, or their logarithms
-├── LowAccuracyWarning                the model is hardly better than chance on the images
+├── LowAccuracyWarning                the model is hardly better than chance, or better with another normalization
 ├── SameStartWarning                  a factory returns the same weights under every seed
 └── TrainTestOverlapWarning           the train and test splits share images
 
@@ -101,7 +101,7 @@ class NotLogitsWarning(UserWarning):
 
 
 class LowAccuracyWarning(UserWarning):
-    """The model is hardly better than chance on the images: normalization or labels may be wrong."""
+    """The model is hardly better than chance, or much better with another normalization: inputs or labels are wrong."""
 
 
 class SameStartWarning(UserWarning):

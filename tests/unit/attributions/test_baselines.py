@@ -200,6 +200,13 @@ def test_the_baseline_of_an_ensemble_is_that_of_its_base():
     assert described_baseline(ig.baseline, True) == "an image"
 
 
+def test_what_a_users_method_calls_its_baseline_is_its_own_affair():
+    class Mine:
+        baseline, source = "zeros", IMAGE
+
+    assert baseline_of(Mine()) is None
+
+
 def test_sigma_in_pixels_is_divided_by_the_standard_deviation_of_the_model(batch):
     model = Normalized(NETWORK, MEAN, 0.25)
     pixels, units = (
