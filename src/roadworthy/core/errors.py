@@ -22,6 +22,8 @@ UserWarning
 ├── ChangedInputWarning               a method changed the images or labels it was given, or the model's mode
 ├── UnstableModelWarning              a model answers differently when asked again, or in another batch
 ├── RandomWeightsWarning              a plan explains a network without weights
+├── NotLogitsWarning                  the model returns probabilities, or their logarithms
+├── LowAccuracyWarning                the model is hardly better than chance, or better with another normalization
 ├── SameStartWarning                  a factory returns the same weights under every seed
 └── TrainTestOverlapWarning           the train and test splits share images
 
@@ -107,6 +109,14 @@ class UnstableModelWarning(UserWarning):
 
 class RandomWeightsWarning(UserWarning):
     """A plan explains a network without weights, whose random ones nobody trained."""
+
+
+class NotLogitsWarning(UserWarning):
+    """The model returns probabilities, or their logarithms, so gradient methods explain these and not logits."""
+
+
+class LowAccuracyWarning(UserWarning):
+    """The model is hardly better than chance, or much better with another normalization: inputs or labels are wrong."""
 
 
 class SameStartWarning(UserWarning):

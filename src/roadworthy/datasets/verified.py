@@ -9,13 +9,16 @@ from torch import Tensor
 
 from roadworthy.core.errors import DataError
 from roadworthy.core.types import Batch, Dataset, Ids
+from roadworthy.datasets.checks import check_data
 from roadworthy.datasets.subsets import First, RandomAccess
 
 
 def verified(data: Dataset) -> "Verified":
-    """`data`, compared on every reading with the first; as readable as it was."""
+    """`data`, compared on every reading with the first; as readable as it was. The first images are read at once."""
     source = data.data if isinstance(data, First) else data
-    return VerifiedRandomAccess(data) if isinstance(source, RandomAccess) else Verified(data)
+    checked = VerifiedRandomAccess(data) if isinstance(source, RandomAccess) else Verified(data)
+    check_data(checked)
+    return checked
 
 
 class Verified:

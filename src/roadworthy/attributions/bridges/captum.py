@@ -1,15 +1,17 @@
 """Captum methods, by their class."""
 
+from collections.abc import Mapping
 from difflib import get_close_matches
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, final
 
 from torch import Tensor, nn
 
+from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline, has_mean
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import InputError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Maps, Model
+from roadworthy.core.types import Batch, Images, Maps, Model
 
 
 @final
@@ -19,7 +21,8 @@ class Captum:
     `options` are passed to `attribute`, `init` to the constructor: `Captum(LayerGradCam, init={"layer": net.layer4})`.
     A layer may also be given by name, "layer4.0.conv1". The method receives the network and its normalized input.
     Random methods are seeded by key and ids, so they are reproducible, but their maps depend on the batch size because
-    Captum has no random stream per image. `channel_reduction`: by default that of the experiment.
+    Captum has no random stream per image. `channel_reduction`: by default that of the experiment. `baseline`, in pixel
+    space: of a method that takes `baselines`, unless these are among the options, which are in normalized space.
     """
 
     def __init__(
@@ -27,6 +30,7 @@ class Captum:
         method: type,
         *,
         channel_reduction: ChannelReduction | None = None,
+        baseline: BaselineLike = "mean",
         init: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -38,6 +42,14 @@ class Captum:
             )
         self.method, self.init, self.options = method, init or {}, options
         self.channel_reduction = channel_reduction
+        self.baseline = checked_baseline(baseline) if self._takes_baseline else None
+        if self.baseline is None and not (isinstance(baseline, str) and baseline == "mean"):
+            reason = "baselines= is given too" if "baselines" in options else "the method has no baselines"
+            raise InputError(f"{method.__name__}, baseline={baseline!r}: {reason}: leave it out")
+
+    @property
+    def _takes_baseline(self) -> bool:
+        return "baselines" in _parameters(self.method) and "baselines" not in self.options
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         init = {
@@ -46,9 +58,24 @@ class Captum:
         }
         with key.fold("captum", *batch.ids.tolist()).torch_rng():
             maps: Tensor = self.method(model.network, **init).attribute(
-                model.normalize(batch.images).requires_grad_(), target=batch.labels, **self.options
+                model.normalize(batch.images).requires_grad_(),
+                target=batch.labels,
+                **self._baselines(model, batch.images),
+                **self.options,
             )
         return reduced(maps.detach(), self.channel_reduction) if self.channel_reduction else maps.detach()
+
+    def _baselines(self, model: Model, images: Images) -> dict[str, Tensor]:
+        if self.baseline is None:
+            return {}
+        optional = _parameters(self.method)["baselines"].default is not Parameter.empty
+        if optional and self.baseline == "mean" and has_mean(model, images):
+            return {}  # Captum's own default: zero in normalized space
+        return {"baselines": baseline_inputs(self.baseline, model, images)}
+
+
+def _parameters(method: Any) -> Mapping[str, Parameter]:
+    return signature(method.attribute).parameters
 
 
 def _layer(network: Any, name: str) -> nn.Module:
