@@ -126,11 +126,13 @@ def compare(
             ("batch_size", batch_size, 1), ("map_batch_size", map_batch_size, 1), ("map_seed", map_seed, 0)
         )
     )  # fmt: skip
+    named_evaluators = _evaluators(evaluators, train, recipe)
+    blind = [name for name in controls if name in BLIND_CONTROLS]
+    stopping = early_stopping_of(until, confidence, margin, len(methods) + len(blind), named_evaluators)
+    placed = checked_device(device) if device is not None else None
     dataset, classifier = verified(as_dataset(data)), as_model(model)
     train_set = readable(as_dataset(train)) if train is not None else None
     named_imputers = as_imputers(imputers, dataset)
-    named_evaluators = _evaluators(evaluators, train_set, recipe)
-    blind = [name for name in controls if name in BLIND_CONTROLS]
     experiment = Experiment(
         model=classifier,
         data=dataset,
@@ -145,7 +147,7 @@ def compare(
         map_seed=map_seed,
         map_batch_size=map_batch_size,
         batch_size=batch_size,
-        device=checked_device(device) if device is not None else classifier.device,
+        device=placed or classifier.device,
         train=train_set,
         recipe=RECIPES[recipe] if isinstance(recipe, str) else recipe,
         network=network or (lambda: fresh_copy(classifier)),
@@ -158,7 +160,7 @@ def compare(
         evaluators=named_evaluators,
         fractions=shares,
         seeds=seeds,
-        early_stopping=early_stopping_of(until, confidence, margin, len(experiment.methods), named_evaluators),
+        early_stopping=stopping,
     )
     _check_training(experiment, named_evaluators)
     experiment, store = with_known_outputs(experiment), ScratchStore()
@@ -333,7 +335,7 @@ def _imputer_name(imputer: Any) -> str:
     return str(getattr(imputer, "__name__", type(imputer).__name__))
 
 
-def _evaluators(evaluators: str | Sequence[str], train: Dataset | None, recipe: Recipe | str | None) -> tuple[str, ...]:
+def _evaluators(evaluators: str | Sequence[str], train: object, recipe: Recipe | str | None) -> tuple[str, ...]:
     names = (evaluators,) if isinstance(evaluators, str) else several("evaluators", evaluators, "'no-retrain'")
     names = tuple(dict.fromkeys(names))
     for name in names:
