@@ -29,12 +29,17 @@ def show_comparison(comparison: "Comparison") -> None:
 
     ranking = comparison.ranking()
     methods = ranking.loc[~ranking["control"], "method"].nunique()
+    conclusion = comparison.conclusion()
     show_ranking(
         console,
         ranking,
         comparison.agreement() if methods > 1 else None,
-        "\n".join(comparison.details()),
-        list(comparison.warnings()["text"]),
+        state=conclusion.state,
+        conclusion=conclusion.sentence,
+        details=conclusion.details,
+        accuracy=comparison.accuracy,
+        warnings=list(comparison.warnings()["text"]),
+        confidence=comparison.results.confidence,
     )
 
 

@@ -95,9 +95,10 @@ def compare(
     and a `recipe`; `network()` makes a fresh network, by default the model's own architecture with new weights.
     `target`: the class that is explained and whose probability is reported. Accuracy is always against the label.
     `controls`: ranked with the methods and marked; () for none.
+    `confidence`: of all intervals. `margin`: methods whose scores surely differ by less are tied.
     `until`: "ranked" or "best" takes images in growing batches, in an order fixed by the first seed, and stops when all
-    pairs of methods, or the best and all others, are separated or their scores surely differ by less than `margin`, at
-    this `confidence` for all pairs together (docs/statistics.md). Evaluators that train, and copies of the leading
+    pairs of methods, or the best and all others, are separated or tied, at this `confidence` for all pairs together
+    (docs/statistics.md). Evaluators that train, and copies of the leading
     methods, follow on the images that were taken.
     `batch_size`: images evaluated at once, for speed; `map_batch_size`: images explained at once.
     """
@@ -136,6 +137,8 @@ def compare(
         fractions=shares,
         seeds=tuple(seeds),
         early_stopping=_early_stopping(until, confidence, margin, len(experiment.methods), named_evaluators),
+        confidence=confidence,
+        margin=margin,
     )
     _check_training(experiment, named_evaluators)
     store = ScratchStore()
@@ -158,6 +161,8 @@ def _design(
     fractions: tuple[float, ...],
     seeds: tuple[int, ...],
     early_stopping: EarlyStopping | None,
+    confidence: float,
+    margin: float,
 ) -> Design:
     """Items that live in memory need no fingerprints, only names that differ."""
     size = block_step(experiment.batch_size, experiment.map_batch_size)
@@ -188,6 +193,8 @@ def _design(
         blocks=_blocks("test", rows),
         train_blocks=_blocks("train", sequential_rows(train_images, size)) if "retrain" in evaluators else (),
         early_stopping=early_stopping,
+        confidence=confidence,
+        margin=margin,
     )
 
 
@@ -342,14 +349,14 @@ def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
 def _early_stopping(
     until: Until | None, confidence: float, margin: float, methods: int, evaluators: Sequence[str]
 ) -> EarlyStopping | None:
-    if until is None:
-        return None
-    if until not in ("ranked", "best"):
-        raise InputError(f"until={until!r}: choose 'ranked' or 'best', or None for all images")
     if not 0.5 <= confidence < 1:
         raise RangeError(f"confidence={confidence}: give a value from 0.5 to below 1, such as 0.95")
     if not margin >= 0:
         raise RangeError(f"margin={margin}: give a difference of scores of 0 or more, such as 0.02")
+    if until is None:
+        return None
+    if until not in ("ranked", "best"):
+        raise InputError(f"until={until!r}: choose 'ranked' or 'best', or None for all images")
     if methods < 2:
         raise InputError("until needs at least 2 methods: add a method or a control")
     if "no-retrain" not in evaluators:
