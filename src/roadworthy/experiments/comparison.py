@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +19,7 @@ from roadworthy.experiments.examples import class_name, examples
 from roadworthy.experiments.executors.in_process import InProcess
 from roadworthy.experiments.plot import Plot
 from roadworthy.experiments.progress import Bar
+from roadworthy.experiments.provenance import provenance, runtime_table
 from roadworthy.experiments.results import Results, save
 from roadworthy.experiments.runner import GroupKey, origin
 from roadworthy.experiments.source import Source
@@ -29,7 +27,7 @@ from roadworthy.experiments.worker import Worker
 from roadworthy.report.examples import Example
 from roadworthy.report.findings import Findings
 from roadworthy.report.html.page import write_page
-from roadworthy.report.tables import accuracy_text, day, short_ranking
+from roadworthy.report.tables import accuracy_text, short_ranking
 from roadworthy.statistics import Value
 
 
@@ -213,10 +211,15 @@ class Comparison:
             no_examples=no_examples,
             classes=self.per_class(),
             warnings=list(self._warnings["text"]),
-            facts={**self.results.about, **self._size, "Accuracy before removal": self.accuracy, **self._made()},
+            facts={
+                **self.results.about,
+                **self._size,
+                "Accuracy before removal": self.accuracy,
+                **provenance(self.results.manifest),
+            },
             audit=audit.tables if audit else {},
             missing=self.results.missing,
-            runtimes=self._runtimes(),
+            runtimes=runtime_table(self.results.runtimes) if self.plan_text else None,
             plan=self.plan_text,
         )
 
@@ -253,30 +256,6 @@ class Comparison:
         except RoadworthyError as error:
             return [], str(error)
 
-    def _runtimes(self) -> pd.DataFrame | None:
-        if not self.plan_text or not self.results.runtimes:
-            return None
-        rows = [
-            (row.evaluator, row.imputer, f"{row.seconds:,.2f}", f"{row.relative:.1%}") for row in self.results.runtimes
-        ]
-        return pd.DataFrame(rows, columns=["evaluator", "imputer", "seconds per curve", "relative"])
-
-    def _made(self) -> dict[str, str]:
-        """When and with what it was computed."""
-        manifest = self.results.manifest
-        versions = dict(manifest.get("versions", {}))
-        facts = {"Roadworthy": versions.pop("roadworthy", version("roadworthy"))}
-        date = datetime.fromisoformat(manifest["date"]) if "date" in manifest else datetime.now(UTC)
-        facts["Date"] = day(date)
-        if manifest.get("kind"):
-            facts["Versions"] = ", ".join(f"{name} {number}" for name, number in versions.items())
-            machine = manifest.get("machine", {})
-            facts["Machine"] = ", ".join(f"{key} {value}" for key, value in machine.items() if value)
-            facts |= _fingerprint_facts(manifest.get("fingerprints", {}))
-            if seconds := sum(manifest.get("durations", {}).values()):
-                facts["Computed in"] = f"{seconds:,.0f} s, all items together"
-        return {name: text for name, text in facts.items() if text}
-
     # ── tables that everything shown rests on ────────────────────────────────────────────────────────────────────────
 
     @cached_property
@@ -312,11 +291,3 @@ class Comparison:
     def _size(self) -> dict[str, str]:
         images, available = len(next(iter(self.predictions.values()))), self.results.available
         return {"Images": f"{images:,} of {available:,}" if available > images else f"{images:,}"}
-
-
-def _fingerprint_facts(prints: Any) -> dict[str, str]:
-    facts = {}
-    for name, value in dict(prints).items():
-        if isinstance(value, str) and value:
-            facts[f"Fingerprint of {name}"] = value
-    return facts

@@ -20,7 +20,8 @@ from roadworthy.experiments.wording import (
     varying_fields,
 )
 from roadworthy.report.tables import accuracy_text
-from roadworthy.statistics import BlockKey, Standing, State, StoppingRule
+from roadworthy.statistics import Standing, State, StoppingRule
+from roadworthy.statistics.scores import table_blocks
 from roadworthy.statistics.standing import CLEAR_WINNER, NO_METHOD, NOT_YET, TIE
 
 
@@ -98,7 +99,7 @@ def _clear_winner(standing: Standing, basis: Basis) -> str:
 
 
 def _others(others: Sequence[str]) -> str:
-    return f"the other method, {others[0]}," if len(others) == 1 else f"the other {len(others)} methods"
+    return f"the other method ({others[0]})" if len(others) == 1 else f"the other {len(others)} methods"
 
 
 def _tie(standing: Standing, basis: Basis) -> str:
@@ -147,8 +148,9 @@ def _not_yet(standing: Standing, basis: Basis) -> str:
         text += "it." if len(better) == 1 else "them."
         return f"{text} {settling(standing, [(name, better[0]) for name in still_open], basis.confidence)}".rstrip()
     if unbeaten := standing.unbeaten_controls(best):
-        text = f"{subject} is {images} not clearly better than {controls_named(unbeaten)}{_scoring_better(standing, unbeaten)}."
-        return f"{text} {settling(standing, [(best, name) for name in unbeaten], basis.confidence)}".rstrip()
+        text = f"{subject} is {images} not clearly better than {controls_named(unbeaten)}"
+        text += _scoring_better(standing, unbeaten)
+        return f"{text}. {settling(standing, [(best, name) for name in unbeaten], basis.confidence)}".rstrip()
     rivals = [name for name in standing.leaders if name != best]
     beats = f" and clearly better than {controls_named(standing.controls)}" if standing.controls else ""
     text = f"{best} is the best of {len(standing.methods)} methods{beats} {images}, "
@@ -192,8 +194,7 @@ def _details(ordered: Sequence[Standing], basis: Basis, varying: Sequence[str]) 
 
 def _numbers(standing: Standing, basis: Basis) -> str:
     shown = [standing.best, *standing.methods[1:2], *standing.controls[:1]]
-    rows = (basis.accuracy[list(BlockKey._fields)] == standing.key).all(axis=1)
-    accuracy = accuracy_text(basis.accuracy[rows], basis.unlabeled)
+    accuracy = accuracy_text(table_blocks(basis.accuracy)[standing.key], basis.unlabeled)
     return f"{_scores(standing, shown)}; {count(standing.images, 'image')}; accuracy before removal {accuracy}."
 
 

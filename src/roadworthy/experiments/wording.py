@@ -113,7 +113,7 @@ def settling(standing: Standing, pairs: Sequence[tuple[str, str]], confidence: f
             f"about {rounded_up(enough)} images would show whether they lie within {standing.margin:g} of each other"
         )
         return f"The scores are nearly equal: {shown}."
-    return f"The scores, which differ by {at_most(most)}, are too close to say how many images would settle it."
+    return f"These images cannot show how many would settle it: the scores differ by {at_most(most)}."
 
 
 def _absurd(images: float, evaluated: int) -> bool:
