@@ -10,6 +10,7 @@ from scipy import stats
 from roadworthy.statistics import BlockKey, Standing
 from roadworthy.statistics.curves import PER_IMAGE_NOISE
 from roadworthy.statistics.pairwise import POWER
+from roadworthy.statistics.standing import Difference
 
 SCORE_NAMES = {"srg": "LeRF − MoRF", "morf": "MoRF area (lower is better)", "lerf": "LeRF area"}
 
@@ -89,30 +90,31 @@ def share_of_resamples(share: float) -> str:
 
 
 def settling(standing: Standing, pairs: Sequence[tuple[str, str]], confidence: float) -> str:
-    """How many images would separate these pairs, or why no number can be given; "" for no pairs."""
+    """How many images would separate these pairs or show a tie, or why no number can be given; "" for no pairs."""
     if not pairs:
         return ""
     images, differences = standing.images, [standing.difference(*pair) for pair in pairs]
     if images < 2:
         return "A single image settles nothing."
-    needed = max(difference.images_needed for difference in differences)
     most = max(difference.most for difference in differences)
+    separable = [not _absurd(difference.images_needed, images) for difference in differences]
+    needed = max(
+        difference.images_needed if possible else _images_for_a_tie(difference, standing, confidence)
+        for difference, possible in zip(differences, separable, strict=True)
+    )
+    if most < standing.margin and not all(separable):
+        return f"The difference is too small for more images to matter: {at_most(most)}."
     if needed <= images:
         return "Somewhat more images would settle it."
     if not _absurd(needed, images):
-        return f"About {rounded_up(needed)} images would settle it."
-    if most < standing.margin:
-        return f"The difference is too small for more images to matter: {at_most(most)}."
-    if standing.key.evaluator not in PER_IMAGE_NOISE:
-        return f"More images alone would not settle it: run more seeds. The scores differ by {at_most(most)}."
-    enough = max(
-        _images_for_a_tie(difference.value, difference.most, standing, confidence) for difference in differences
-    )
-    if not _absurd(enough, images):
+        if any(separable):
+            return f"About {rounded_up(needed)} images would settle it."
         shown = (
-            f"about {rounded_up(enough)} images would show whether they lie within {standing.margin:g} of each other"
+            f"about {rounded_up(needed)} images would show whether they lie within {standing.margin:g} of each other"
         )
         return f"The scores are nearly equal: {shown}."
+    if standing.key.evaluator not in PER_IMAGE_NOISE:
+        return f"More images alone would not settle it: run more seeds. The scores differ by {at_most(most)}."
     return f"These images cannot show how many would settle it: the scores differ by {at_most(most)}."
 
 
@@ -120,11 +122,11 @@ def _absurd(images: float, evaluated: int) -> bool:
     return not images <= min(_MOST_IMAGES, _MANY_TIMES * max(evaluated, _FEW))
 
 
-def _images_for_a_tie(value: float, most: float, standing: Standing, confidence: float) -> float:
+def _images_for_a_tie(difference: Difference, standing: Standing, confidence: float) -> float:
     """To show with 80 % power that two methods lie within the margin, if the true difference is the observed one."""
-    room = standing.margin - abs(value)
-    if room <= 0:
+    room = standing.margin - abs(difference.value)
+    if room <= 0 or standing.key.evaluator not in PER_IMAGE_NOISE:  # seeds have a variance that images do not reduce
         return math.inf
-    half = most - abs(value)
+    half = difference.most - abs(difference.value)
     quantile = stats.norm.isf((1 - confidence) / (2 * max(1, len(standing.differences))))
     return float(standing.images * (half / room * (1 + stats.norm.ppf(POWER) / quantile)) ** 2)
