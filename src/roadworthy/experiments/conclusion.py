@@ -63,9 +63,9 @@ def conclude(basis: Basis) -> Conclusion:
     main = statistics.preferred_block(basis.ranking, basis.preferred)
     ordered = sorted(standings.values(), key=lambda standing: (standing.key.evaluator, standing.key.imputer) != main)
     first, varying = ordered[0], varying_fields(basis.ranking)
-    name = block_name(first.key, varying)
-    text = sentence(first, basis)
-    return Conclusion(first.state, f"{name}: {text}" if name else text, tuple(_details(ordered, basis, varying)))
+    name, text = block_name(first.key, varying), sentence(first, basis)
+    text += f" (Setting: {name[:1].lower()}{name[1:]}.)" if name else ""
+    return Conclusion(first.state, text, tuple(_details(ordered, basis, varying)))
 
 
 # ── the sentence ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -306,13 +306,15 @@ def test_other_settings_have_their_own_state_and_a_disagreement_is_a_detail():
         imputer="fixed", good=(0.45, 0.55), bad=(0.2, 0.8), random=(0.5, 0.5)
     )
     conclusion = concluded(predictions)
-    assert conclusion.sentence.startswith("Imputed with linear: good is clearly better than the other method (bad)")
+    assert conclusion.sentence.startswith("good is clearly better than the other method (bad)")
+    assert conclusion.sentence.endswith(" (Setting: imputed with linear.)")
     assert any(
         line.startswith("Imputed with fixed: CLEAR WINNER. bad is clearly better") for line in conclusion.details
     )
     assert "In 1 of 2 settings another method is the best: bad (imputed with fixed)." in conclusion.details
     other = concluded(predictions, preferred=("no-retrain", "fixed"))
-    assert other.sentence.startswith("Imputed with fixed: bad is clearly better")
+    assert other.sentence.startswith("bad is clearly better")
+    assert other.sentence.endswith(" (Setting: imputed with fixed.)")
 
 
 def test_confidence_and_margin_apply_without_early_stopping():

@@ -90,7 +90,7 @@ def test_the_same_findings_give_the_same_bytes_and_unknown_parts_are_left_out():
 
 def test_the_page_opens_with_state_conclusion_details_and_the_plain_accuracy():
     facts = {"Model": "mine", "Accuracy before removal": "77.0 % [70.0 %, 83.0 %]"}
-    text = page(findings(facts=facts, confidence=0.9))
+    text = page(findings(facts=facts, confidence=0.9, audit={}))
     state = '<p class="state clear-winner">CLEAR WINNER</p>'
     accuracy = "Accuracy before removal: 77.0 % [70.0 %, 83.0 %]"
     parts = [state, "good is clearly better than", "good is ahead of bad by 1.125", accuracy, "<nav"]
