@@ -25,6 +25,7 @@ def show(folder: StorePath) -> None:
 
 
 def show_comparison(comparison: "Comparison") -> None:
+    from roadworthy.report.tables import accuracy_text
     from roadworthy.report.terminal import show_ranking
 
     ranking = comparison.ranking()
@@ -37,7 +38,7 @@ def show_comparison(comparison: "Comparison") -> None:
         state=conclusion.state,
         conclusion=conclusion.sentence,
         details=conclusion.details,
-        accuracy=comparison.accuracy,
+        accuracy=accuracy_text(comparison.plain_accuracy(), comparison.results.unlabeled),
         warnings=list(comparison.warnings()["text"]),
         confidence=comparison.results.confidence,
     )

@@ -214,7 +214,7 @@ class Comparison:
             facts={
                 **self.results.about,
                 **self._size,
-                "Accuracy before removal": self.accuracy,
+                "Accuracy before removal": self._accuracy,
                 **provenance(self.results.manifest),
             },
             audit=audit.tables if audit else {},
@@ -224,7 +224,7 @@ class Comparison:
         )
 
     @property
-    def accuracy(self) -> str:
+    def _accuracy(self) -> str:
         """The plain accuracy of every evaluator, in words."""
         return accuracy_text(self.plain_accuracy(), self.results.unlabeled)
 
@@ -232,14 +232,14 @@ class Comparison:
         """It ends with the conclusion, which is what one sees first on a terminal."""
         table = short_ranking(self._ranking).to_string(index=False)
         warnings = [f"Warning: {text}" for text in self._warnings["text"]]
-        parts = [table, "\n".join([f"Accuracy before removal: {self.accuracy}", *warnings]), str(self.conclusion())]
+        parts = [table, "\n".join([f"Accuracy before removal: {self._accuracy}", *warnings]), str(self.conclusion())]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
         conclusion = self.conclusion()
         table = short_ranking(self._ranking).to_html(index=False, escape=True, border=0)
         warnings = [f"Warning: {text}" for text in self._warnings["text"]]
-        lines = [*conclusion.details, f"Accuracy before removal: {self.accuracy}", *warnings]
+        lines = [*conclusion.details, f"Accuracy before removal: {self._accuracy}", *warnings]
         items = "".join(f"<li>{escape(line)}</li>" for line in lines)
         return (
             f"<p><strong>{escape(conclusion.state)}</strong>: {escape(conclusion.sentence)}</p>\n{table}\n"
