@@ -43,7 +43,7 @@ def main() -> None:
         "curves": lambda: statistics.curves(predictions),
         "agreement": lambda: statistics.agreement(predictions),
         "warnings": lambda: statistics.warnings(predictions, tables["ranking"], tables["pairwise"]),
-        "summary": lambda: statistics.summary(tables["ranking"], tables["pairwise"]),
+        "standings": lambda: statistics.standings(tables["ranking"], tables["pairwise"], (), statistics.MARGIN),
     }
     print(f"{IMAGES:,} images × {METHODS} methods × {len(PAPER_FRACTIONS)} fractions × 2 orders × {DRAWS:,} draws")
     for name, step in steps.items():
@@ -53,7 +53,7 @@ def main() -> None:
         print(f"  {name:12} {time.perf_counter() - started:6.2f} s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"  all          {total:6.2f} s   peak {peak:.0f} MB, of which {before:.0f} MB before the tables")
-    print(tables["summary"])
+    print(*(standing.state for standing in tables["standings"].values()))
 
 
 if __name__ == "__main__":

@@ -175,7 +175,17 @@ def tables():
     points = debiased(comparison.curves(), geometry, 0.25)
     found = {
         f"{name}()": getattr(comparison, name)()
-        for name in ("ranking", "scores", "pairwise", "curves", "agreement", "warnings", "per_class", "per_image")
+        for name in (
+            "ranking",
+            "scores",
+            "pairwise",
+            "plain_accuracy",
+            "curves",
+            "agreement",
+            "warnings",
+            "per_class",
+            "per_image",
+        )
     }
     return {
         **found,

@@ -9,9 +9,9 @@ PROJECT = Path(__file__).parent.parent
 
 PUBLIC = {
     "CONTROLS", "FRACTIONS", "PAPER_FRACTIONS", "REGISTRY",
-    "Attribution", "Audit", "Batch", "Blur", "Comparison", "Constant", "DataLike", "Dataset", "DatasetMean",
-    "Evaluator", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key", "MethodLike", "Model", "ModelLike",
-    "NoisyLinear", "Normalized", "Order", "Plan", "Point", "Predictions", "Recipe",
+    "Attribution", "Audit", "Batch", "Blur", "Comparison", "Conclusion", "Constant", "DataLike", "Dataset",
+    "DatasetMean", "Evaluator", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key", "MethodLike",
+    "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Plan", "Point", "Predictions", "Recipe",
     "attributions", "compare", "datasets", "errors", "impute", "imputers", "load", "models", "read_plan",
     "removal_mask", "road", "run", "statistics",
 }  # fmt: skip

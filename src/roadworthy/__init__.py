@@ -23,6 +23,7 @@ _NAMES = {
     "Batch": "core.types",
     "Blur": "imputers",
     "Comparison": "experiments.comparison",
+    "Conclusion": "experiments.conclusion",
     "Constant": "imputers",
     "DataLike": "experiments.compare",
     "Dataset": "core.types",

@@ -88,6 +88,6 @@ def test_show_uses_intervals_that_hold_whenever_one_stops(project, uninterrupted
     lows = {table: frame.set_index(["imputer", "method"])["srg_low"] for table, frame in (("a", anytime), ("f", fixed))}
     assert (lows["a"] < lows["f"][lows["a"].index]).all()  # the price of looking after every block
     words = flat(invoke(project, "show", "uninterrupted").stdout)
-    assert f"{evaluated(project / 'uninterrupted')} of {IMAGES} images were evaluated until" in words
+    assert f"Early stopping took {evaluated(project / 'uninterrupted')} of {IMAGES} images" in words
     for row in anytime.itertuples():
         assert re.search(rf"{row.srg:.3f} \[{re.escape(f'{row.srg_low:.3f}')}", words), row.method

@@ -25,16 +25,22 @@ def show(folder: StorePath) -> None:
 
 
 def show_comparison(comparison: "Comparison") -> None:
+    from roadworthy.report.tables import accuracy_text
     from roadworthy.report.terminal import show_ranking
 
     ranking = comparison.ranking()
     methods = ranking.loc[~ranking["control"], "method"].nunique()
+    conclusion = comparison.conclusion()
     show_ranking(
         console,
         ranking,
         comparison.agreement() if methods > 1 else None,
-        "\n".join(comparison.details()),
-        list(comparison.warnings()["text"]),
+        state=conclusion.state,
+        conclusion=conclusion.sentence,
+        details=conclusion.details,
+        accuracy=accuracy_text(comparison.plain_accuracy(), comparison.results.unlabeled),
+        warnings=list(comparison.warnings()["text"]),
+        confidence=comparison.results.confidence,
     )
 
 

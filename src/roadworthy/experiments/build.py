@@ -143,6 +143,8 @@ def design_of(plan: Plan, prints: Fingerprints) -> Design:
         training=_training_spec(plan, prints, train),
         network=_fingerprinted(plan.network or {}, "recipe.model", prints),
         early_stopping=EarlyStopping(plan.until, plan.confidence, plan.margin) if plan.until else None,
+        confidence=plan.confidence,
+        margin=plan.margin,
     )
 
 

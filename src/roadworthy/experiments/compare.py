@@ -110,9 +110,10 @@ def compare(
     and a `recipe`; `network()` makes a fresh network, by default the model's own architecture with new weights.
     `target`: the class that is explained and whose probability is reported. Accuracy is always against the label.
     `controls`: ranked with the methods and marked; () for none.
+    `confidence`: of all intervals. `margin`: methods whose scores surely differ by less are tied.
     `until`: "ranked" or "best" takes images in growing batches, in an order fixed by the first seed, and stops when all
-    pairs of methods, or the best and all others, are separated or their scores surely differ by less than `margin`, at
-    this `confidence` for all pairs together (docs/statistics.md). Evaluators that train, and copies of the leading
+    pairs of methods, or the best and all others, are separated or tied, at this `confidence` for all pairs together
+    (docs/statistics.md). Evaluators that train, and copies of the leading
     methods, follow on the images that were taken.
     `batch_size`: images evaluated at once, for speed; `map_batch_size`: images explained at once.
     """
@@ -161,6 +162,8 @@ def compare(
         fractions=shares,
         seeds=seeds,
         early_stopping=stopping,
+        confidence=confidence,
+        margin=margin,
     )
     _check_training(experiment, named_evaluators)
     experiment, store = with_known_outputs(experiment), ScratchStore()
@@ -184,6 +187,8 @@ def _design(
     fractions: tuple[float, ...],
     seeds: tuple[int, ...],
     early_stopping: EarlyStopping | None,
+    confidence: float,
+    margin: float,
 ) -> Design:
     """Items that live in memory need no fingerprints, only names that differ."""
     size = block_step(experiment.batch_size, experiment.map_batch_size)
@@ -214,6 +219,8 @@ def _design(
         blocks=_blocks("test", rows),
         train_blocks=_blocks("train", sequential_rows(train_images, size)) if "retrain" in evaluators else (),
         early_stopping=early_stopping,
+        confidence=confidence,
+        margin=margin,
     )
 
 

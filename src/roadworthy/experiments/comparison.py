@@ -1,13 +1,10 @@
-"""What a comparison answers: tables, a summary, a report, an audit."""
+"""What a comparison answers: a conclusion, tables, a report, an audit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +14,12 @@ from roadworthy.core.errors import InputError, RoadworthyError
 from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments.audit_items import AuditSettings, default_fractions
 from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
+from roadworthy.experiments.conclusion import Basis, Conclusion, conclude
 from roadworthy.experiments.examples import class_name, examples
 from roadworthy.experiments.executors.in_process import InProcess
 from roadworthy.experiments.plot import Plot
 from roadworthy.experiments.progress import Bar
+from roadworthy.experiments.provenance import provenance, runtime_table
 from roadworthy.experiments.results import Results, save
 from roadworthy.experiments.runner import GroupKey, origin
 from roadworthy.experiments.source import Source
@@ -28,7 +27,7 @@ from roadworthy.experiments.worker import Worker
 from roadworthy.report.examples import Example
 from roadworthy.report.findings import Findings
 from roadworthy.report.html.page import write_page
-from roadworthy.report.tables import day, short_ranking
+from roadworthy.report.tables import accuracy_text, short_ranking
 from roadworthy.statistics import Value
 
 
@@ -62,10 +61,11 @@ class Comparison:
     # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ranking(self, value: Value = "accuracy") -> pd.DataFrame:
-        """Method, scores and ranks per order and combined, each with a 95 % interval; best first."""
+        """Method, scores and ranks per order and combined, each with an interval; best first."""
         if value == "accuracy":
             return self._ranking.copy()
-        return statistics.ranking(self.predictions, self.controls, value, stopping=self.results.stopping)
+        results = self.results
+        return statistics.ranking(self.predictions, self.controls, value, results.confidence, results.stopping)
 
     def scores(self, value: Value = "accuracy") -> pd.DataFrame:
         """The ranking as a long table: a row per method and score, each score with its direction."""
@@ -73,11 +73,18 @@ class Comparison:
 
     def curves(self) -> pd.DataFrame:
         """Accuracy and probability of every point, with intervals."""
-        return statistics.curves(self.predictions)
+        return statistics.curves(self.predictions, self.results.confidence)
 
     def pairwise(self, value: Value = "accuracy") -> pd.DataFrame:
         """Every two methods: their difference, its interval, and how many images would separate them."""
-        return statistics.pairwise(self.predictions, self.controls, value, stopping=self.results.stopping)
+        results = self.results
+        return statistics.pairwise(
+            self.predictions, self.controls, value, results.confidence, results.stopping, results.margin
+        )
+
+    def plain_accuracy(self) -> pd.DataFrame:
+        """Accuracy before removal, with its interval, by evaluator and imputer."""
+        return statistics.plain_accuracy(self.predictions, self.results.confidence, self.results.stopping)
 
     def agreement(self, value: Value = "accuracy") -> pd.DataFrame:
         """How far every two settings (evaluator, order, imputer) agree on the ranking of the methods."""
@@ -99,16 +106,30 @@ class Comparison:
 
     def per_class(self) -> pd.DataFrame:
         """What removal costs the images of each class, by method and setting."""
-        table = statistics.per_class(self.predictions)
+        table = statistics.per_class(self.predictions, self.results.confidence)
         results = self.results
         names = {
             label: class_name(label, results.classes, results.unlabeled) for label in table["label"].unique().tolist()
         }
         return table.assign(name=table["label"].map(names))
 
-    def summary(self) -> str:
-        """One paragraph: which method leads, how certain that is, and the warnings."""
-        return statistics.summary(self._ranking, self._pairs, list(self._warnings["text"]), self._stopped, self._level)
+    def conclusion(self) -> Conclusion:
+        """One of four states, a plain sentence, and details: which method to trust, if any (docs/statistics.md)."""
+        results = self.results
+        return conclude(
+            Basis(
+                ranking=self._ranking,
+                pairwise=self._pairs,
+                accuracy=self.plain_accuracy(),
+                copies=results.copies,
+                preferred=results.preferred,
+                confidence=results.confidence,
+                margin=results.margin,
+                stopping=results.stopping,
+                available=results.available,
+                unlabeled=results.unlabeled,
+            )
+        )
 
     def leaders(self, most: int = 6) -> list[str]:
         """The leading methods: four of the setting to look at first, and the first of every other setting."""
@@ -174,9 +195,12 @@ class Comparison:
         methods = ranking.loc[~ranking["control"], "method"].nunique()
         settings = {(point.evaluator, point.order, point.imputer) for point in self.predictions}
         pictures, no_examples = self._examples()
+        conclusion = self.conclusion()
         return Findings(
-            conclusion=self.headline(),
-            details=self.details(),
+            state=conclusion.state,
+            conclusion=conclusion.sentence,
+            details=conclusion.details,
+            confidence=self.results.confidence,
             ranking=ranking,
             curves=self.curves(),
             agreement=self.agreement() if methods > 1 and len(settings) > 1 else None,
@@ -187,29 +211,40 @@ class Comparison:
             no_examples=no_examples,
             classes=self.per_class(),
             warnings=list(self._warnings["text"]),
-            facts={**self.results.about, **self._size, **self._made()},
+            facts={
+                **self.results.about,
+                **self._size,
+                "Accuracy before removal": self._accuracy,
+                **provenance(self.results.manifest),
+            },
             audit=audit.tables if audit else {},
             missing=self.results.missing,
-            runtimes=self._runtimes(),
+            runtimes=runtime_table(self.results.runtimes) if self.plan_text else None,
             plan=self.plan_text,
         )
 
-    def headline(self) -> str:
-        """Two sentences: which method ranks first and how clearly, and what supports that."""
-        results = self.results
-        return statistics.conclusion(self._ranking, self._pairs, self._level, results.preferred, results.copies)
-
-    def details(self) -> list[str]:
-        """A sentence or two per evaluator and imputer."""
-        lines = statistics.block_summaries(self._ranking, self._pairs, self._level)
-        return [*lines, self._stopped] if self._stopped else lines
+    @property
+    def _accuracy(self) -> str:
+        """The plain accuracy of every evaluator, in words."""
+        return accuracy_text(self.plain_accuracy(), self.results.unlabeled)
 
     def __str__(self) -> str:
-        return f"{short_ranking(self._ranking).to_string(index=False)}\n\n{self.summary()}"
+        """It ends with the conclusion, which is what one sees first on a terminal."""
+        table = short_ranking(self._ranking).to_string(index=False)
+        warnings = [f"Warning: {text}" for text in self._warnings["text"]]
+        parts = [table, "\n".join([f"Accuracy before removal: {self._accuracy}", *warnings]), str(self.conclusion())]
+        return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
+        conclusion = self.conclusion()
         table = short_ranking(self._ranking).to_html(index=False, escape=True, border=0)
-        return f"{table}\n<p>{escape(self.summary())}</p>"
+        warnings = [f"Warning: {text}" for text in self._warnings["text"]]
+        lines = [*conclusion.details, f"Accuracy before removal: {self._accuracy}", *warnings]
+        items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+        return (
+            f"<p><strong>{escape(conclusion.state)}</strong>: {escape(conclusion.sentence)}</p>\n{table}\n"
+            f"<ul>{items}</ul>"
+        )
 
     def _examples(self) -> tuple[list[Example], str]:
         """Pictures, or why there are none."""
@@ -221,35 +256,14 @@ class Comparison:
         except RoadworthyError as error:
             return [], str(error)
 
-    def _runtimes(self) -> pd.DataFrame | None:
-        if not self.plan_text or not self.results.runtimes:
-            return None
-        rows = [
-            (row.evaluator, row.imputer, f"{row.seconds:,.2f}", f"{row.relative:.1%}") for row in self.results.runtimes
-        ]
-        return pd.DataFrame(rows, columns=["evaluator", "imputer", "seconds per curve", "relative"])
-
-    def _made(self) -> dict[str, str]:
-        """When and with what it was computed."""
-        manifest = self.results.manifest
-        versions = dict(manifest.get("versions", {}))
-        facts = {"Roadworthy": versions.pop("roadworthy", version("roadworthy"))}
-        date = datetime.fromisoformat(manifest["date"]) if "date" in manifest else datetime.now(UTC)
-        facts["Date"] = day(date)
-        if manifest.get("kind"):
-            facts["Versions"] = ", ".join(f"{name} {number}" for name, number in versions.items())
-            machine = manifest.get("machine", {})
-            facts["Machine"] = ", ".join(f"{key} {value}" for key, value in machine.items() if value)
-            facts |= _fingerprint_facts(manifest.get("fingerprints", {}))
-            if seconds := sum(manifest.get("durations", {}).values()):
-                facts["Computed in"] = f"{seconds:,.0f} s, all items together"
-        return {name: text for name, text in facts.items() if text}
-
     # ── tables that everything shown rests on ────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def _ranking(self) -> pd.DataFrame:
-        return statistics.ranking(self.predictions, self.controls, stopping=self.results.stopping)
+        results = self.results
+        return statistics.ranking(
+            self.predictions, self.controls, confidence=results.confidence, stopping=results.stopping
+        )
 
     @cached_property
     def _pairs(self) -> pd.DataFrame:
@@ -260,41 +274,20 @@ class Comparison:
 
     @cached_property
     def _warnings(self) -> pd.DataFrame:
+        results = self.results
         return statistics.warnings(
             self.predictions,
             self._ranking,
             self._pairs,
-            self.results.ties,
-            len(self.results.classes),
-            self.results.copies,
+            results.ties,
+            len(results.classes),
+            results.copies,
+            results.target,
+            results.confidence,
+            results.stopping,
         )
-
-    @property
-    def _level(self) -> float:
-        return self.results.stopping.confidence if self.results.stopping else statistics.CONFIDENCE
-
-    @property
-    def _stopped(self) -> str:
-        rule = self.results.stopping
-        if not rule:
-            return ""
-        used = len(next(iter(self.predictions.values())))
-        # Copies were evaluated after the stop: the rule was not about them.
-        pairs = self._pairs[~self._pairs[["method_a", "method_b"]].isin(list(self.results.copies)).any(axis=1)]
-        left = int(statistics.undecided(pairs).sum())
-        text = f"{used:,} of {self.results.available:,} images were evaluated until every pair was decided or surely "
-        text += f"within {rule.margin:g}, at {rule.confidence:.0%} for all pairs together"
-        return f"{text}; still open: {left} of {len(pairs)} pairs." if left else f"{text}."
 
     @property
     def _size(self) -> dict[str, str]:
         images, available = len(next(iter(self.predictions.values()))), self.results.available
         return {"Images": f"{images:,} of {available:,}" if available > images else f"{images:,}"}
-
-
-def _fingerprint_facts(prints: Any) -> dict[str, str]:
-    facts = {}
-    for name, value in dict(prints).items():
-        if isinstance(value, str) and value:
-            facts[f"Fingerprint of {name}"] = value
-    return facts

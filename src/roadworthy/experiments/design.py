@@ -53,6 +53,10 @@ class Design:
     """recipe, loss, augmentation and train images of the evaluators that train"""
     network: Spec = field(default_factory=dict)
     early_stopping: EarlyStopping | None = None
+    confidence: float = statistics.CONFIDENCE
+    """of all intervals"""
+    margin: float = statistics.MARGIN
+    """scores that surely differ by less are tied"""
     _items: dict[Any, Item] = field(default_factory=dict, init=False, repr=False)
 
     # ── methods and points ───────────────────────────────────────────────────────────────────────────────────────────

@@ -56,6 +56,12 @@ class Results:
     """curves that are not complete"""
     runtimes: Sequence[Runtime] = ()
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    confidence: float = statistics.CONFIDENCE
+    """of all intervals"""
+    margin: float = statistics.MARGIN
+    """scores that surely differ by less are tied"""
+    target: str = "label"
+    """which class was explained: "label" or "prediction" """
 
 
 def collect(design: Design, state: Survey, store: Store, facts: Mapping[str, Any]) -> Results:
@@ -80,6 +86,9 @@ def collect(design: Design, state: Survey, store: Store, facts: Mapping[str, Any
         gaps,
         runtimes(design, state, store),
         store.manifest(),
+        design.confidence,
+        design.margin,
+        design.target,
     )
 
 
@@ -158,6 +167,9 @@ def _facts(results: Results) -> dict[str, Any]:
         "stopping": results.stopping._asdict() if results.stopping else None,
         "available": results.available,
         "about": dict(results.about),
+        "confidence": results.confidence,
+        "margin": results.margin,
+        "target": results.target,
     }
 
 
@@ -168,6 +180,7 @@ def read_saved(store: RunDirectory) -> Results:
     for id in facts.get("items", ()):
         header, arrays = store.read_file(store.path("predictions", id))
         predictions[Point(**header["label"])] = as_predictions(arrays)
+    stopping = statistics.StoppingRule(**facts["stopping"]) if facts.get("stopping") else None
     return Results(
         predictions,
         tuple(facts.get("controls", ())),
@@ -178,8 +191,12 @@ def read_saved(store: RunDirectory) -> Results:
         tuple(facts.get("classes", ())),
         bool(facts.get("unlabeled", False)),
         {name: statistics.Ties(**ties) for name, ties in facts.get("ties", {}).items()},
-        statistics.StoppingRule(**facts["stopping"]) if facts.get("stopping") else None,
+        stopping,
         int(facts.get("available", 0)),
         facts.get("about", {}),
         manifest=manifest,
+        # Earlier versions kept these only as part of the stopping rule.
+        confidence=facts.get("confidence", stopping.confidence if stopping else statistics.CONFIDENCE),
+        margin=facts.get("margin", stopping.margin if stopping else statistics.MARGIN),
+        target=facts.get("target", "label"),
     )

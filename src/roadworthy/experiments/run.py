@@ -234,6 +234,7 @@ def write_report(folder: Path, out: Path, plan: Path | None = None) -> Path:
         opened = open_run(folder)
         results = opened.results()
         findings = Findings(
+            state="NOT YET",
             conclusion=f"Nothing can be ranked yet: {error}",
             no_examples="nothing is ranked yet",
             facts=dict(results.about),

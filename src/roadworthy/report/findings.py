@@ -8,6 +8,7 @@ import pandas as pd
 from roadworthy.core.errors import InputError
 from roadworthy.core.results import Copy
 from roadworthy.report.examples import Example
+from roadworthy.statistics import CONFIDENCE
 
 AUDIT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance"),
@@ -23,10 +24,14 @@ AUDIT_COLUMNS: Mapping[str, tuple[str, ...]] = {
 class Findings:
     """Tables have the columns of `roadworthy.statistics` and `roadworthy.audit`; None or empty parts are left out."""
 
+    state: str
+    """NO METHOD BEATS THE CONTROLS, CLEAR WINNER, TIE or NOT YET"""
     conclusion: str
-    """in two sentences"""
+    """one or two sentences"""
     details: Sequence[str] = ()
-    """one line per evaluator and imputer"""
+    """numbers, and the other settings"""
+    confidence: float = CONFIDENCE
+    """of the intervals in the tables"""
     ranking: pd.DataFrame | None = None
     curves: pd.DataFrame | None = None
     agreement: pd.DataFrame | None = None

@@ -29,6 +29,31 @@ def setting_title(imputer: object, evaluator: object = None) -> str:
     return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "")
 
 
+def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:
+    """The table of `plain_accuracy` in words: one accuracy, or one per evaluator and imputer where they differ.
+
+    >>> names = ["evaluator", "imputer", "model", "units", "accuracy", "low", "high"]
+    >>> rows = [("no-retrain", imputer, "model", "pixels", 0.77, 0.75, 0.79) for imputer in ("linear", "fixed")]
+    >>> accuracy_text(pd.DataFrame(rows, columns=names))
+    '77.0 % [75.0 %, 79.0 %]'
+    """
+    if unlabeled:
+        return "unknown: no image has a label, the model's own predictions stand in"
+    fields = [name for name in ("evaluator", "imputer", "model", "units") if table[name].nunique() > 1]
+    parts: list[str] = []
+    for evaluator, rows in table.groupby("evaluator", sort=False):
+        texts = [
+            f"{share:.1%} [{low:.1%}, {high:.1%}]".replace("%", " %")
+            for share, low, high in zip(rows["accuracy"], rows["low"], rows["high"], strict=True)
+        ]
+        if len(set(texts)) == 1:  # without retraining, for example, whatever the imputer
+            parts.append(f"{evaluator} {texts[0]}" if "evaluator" in fields else texts[0])
+        else:
+            places = rows[fields].agg(" · ".join, axis=1)
+            parts += [f"{place} {text}" for place, text in zip(places, texts, strict=True)]
+    return "; ".join(parts)
+
+
 def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
     """The ranking, narrow enough for a terminal: rank, method, and the leading score with its interval."""
     lead = next(name for name in ("srg", "morf", "lerf") if name in table and table[name].notna().any())

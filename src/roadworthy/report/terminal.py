@@ -1,4 +1,4 @@
-"""The ranking on a terminal, with agreement, conclusion and warnings."""
+"""The ranking on a terminal, with agreement and warnings; the conclusion comes last, where one looks first."""
 
 from collections.abc import Sequence
 
@@ -6,29 +6,45 @@ import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from roadworthy.report.tables import setting_title, short_ranking
+from roadworthy.statistics import CONFIDENCE
 
-LEGEND = "◦ control   ↓ lower is better   ↑ higher is better   [ ] 95 % interval   ( ) possible ranks"
+LEGEND = "◦ control   ↓ lower is better   ↑ higher is better   [ ] {:g} % interval   ( ) possible ranks"
 
 
 def show_ranking(
     console: Console,
     ranking: pd.DataFrame,
-    agreement: pd.DataFrame | None,
+    agreement: pd.DataFrame | None = None,
+    *,
+    state: str,
     conclusion: str,
+    details: Sequence[str] = (),
+    accuracy: str = "",
     warnings: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
 ) -> None:
-    """Print tables of `roadworthy.statistics`; `agreement` is None where fewer than two methods can be compared."""
+    """Print tables of `roadworthy.statistics`; `agreement` is None where fewer than two methods can be compared.
+
+    `state`, `conclusion`, `details`: the conclusion. `accuracy`: before removal. `confidence`: of the intervals.
+    """
     several = ranking["evaluator"].nunique() > 1
     for (evaluator, imputer), block in ranking.groupby(["evaluator", "imputer"], sort=False):
         console.print(_ranking_table(setting_title(imputer, evaluator if several else None), block))
-    console.print(LEGEND, markup=False)
+    console.print(LEGEND.format(100 * confidence), markup=False, highlight=False)
+    if accuracy:
+        console.print(f"Accuracy before removal: {accuracy}", markup=False, highlight=False)
     if agreement is not None:
         _show_agreement(console, agreement, several)
-    console.print(conclusion, markup=False, highlight=False)
     for warning in warnings:
         console.print(f"Warning: {warning}", markup=False, highlight=False)
+    console.print()
+    console.print(Text(state, style="bold"))
+    console.print(conclusion, markup=False, highlight=False)
+    for line in details:
+        console.print(f"- {line}", markup=False, highlight=False)
 
 
 def _ranking_table(title: str, block: pd.DataFrame) -> Table:

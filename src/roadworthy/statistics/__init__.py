@@ -4,12 +4,14 @@ All tables are computed from per-image predictions. Scores are means of per-imag
 and compared on the same images.
 
     curves, classes, completeness      accuracy and probability against the fraction removed; which curves are complete
+    plain_accuracy                     accuracy before removal
     scores                             areas, AOPC and SRG per image; what is ranked together
     intervals, bootstrap, betting      confidence intervals: Student and Wilson, paired bootstrap, anytime-valid
     paired, pairwise, ranking          differences between methods, tests, groups, ranks; the early stopping rule
     agreement, agreement_intervals     rank correlation between settings (measures in correlation)
     diff                               differences between two runs
-    warnings, summary                  the tables in words
+    standing                           what the tables establish about a block
+    warnings                           what to know before trusting the tables
 """
 
 from roadworthy.statistics.agreement import agreement, agreement_matrix, overall_alpha
@@ -23,15 +25,27 @@ from roadworthy.statistics.diff import diff
 from roadworthy.statistics.early_stopping import StoppingRule, undecided
 from roadworthy.statistics.intervals import CONFIDENCE, mean_interval, share_interval
 from roadworthy.statistics.paired_differences import PairedComparisons, PairedDifferences, paired_comparisons
-from roadworthy.statistics.pairwise import PAIRWISE_COLUMNS, groups, holm, pairwise
+from roadworthy.statistics.pairwise import MARGIN, PAIRWISE_COLUMNS, groups, holm, pairwise
 from roadworthy.statistics.per_class import per_class
+from roadworthy.statistics.plain_accuracy import plain_accuracy
 from roadworthy.statistics.ranking import ranking, scores
-from roadworthy.statistics.scores import SCORES, Block, BlockKey, Score, aopc, area, blocks, leading_score
-from roadworthy.statistics.summary import block_summaries, conclusion, preferred_block, summary
+from roadworthy.statistics.scores import (
+    SCORES,
+    Block,
+    BlockKey,
+    Score,
+    aopc,
+    area,
+    blocks,
+    leading_score,
+    preferred_block,
+)
+from roadworthy.statistics.standing import Standing, State, standings
 from roadworthy.statistics.warnings import Ties, warnings
 
 __all__ = [
     "CONFIDENCE",
+    "MARGIN",
     "PAIRWISE_COLUMNS",
     "SCORES",
     "Block",
@@ -41,6 +55,8 @@ __all__ = [
     "PointPredictions",
     "Score",
     "Setting",
+    "Standing",
+    "State",
     "StoppingRule",
     "Ties",
     "Value",
@@ -50,10 +66,8 @@ __all__ = [
     "aopc",
     "area",
     "betting_interval",
-    "block_summaries",
     "blocks",
     "complete_curves",
-    "conclusion",
     "curves",
     "diff",
     "groups",
@@ -67,13 +81,14 @@ __all__ = [
     "pairwise",
     "per_class",
     "per_image",
+    "plain_accuracy",
     "preferred_block",
     "ranking",
     "resampled_means",
     "scores",
     "share_interval",
     "spearman",
-    "summary",
+    "standings",
     "undecided",
     "warnings",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.results import Point, Predictions
-from roadworthy.statistics.intervals import Array, bounded_interval, share_interval
+from roadworthy.statistics.intervals import CONFIDENCE, Array, bounded_interval, share_interval
 
 Value = Literal["accuracy", "probability"]
 PointPredictions = Mapping[Point, Predictions]
@@ -125,20 +125,20 @@ def _some(ids: NDArray[np.int64], most: int = 3) -> str:
     return f"{len(ids)} ids: {', '.join(map(str, ids[:most]))}{' …' if len(ids) > most else ''}"
 
 
-def curves(predictions: PointPredictions) -> pd.DataFrame:
+def curves(predictions: PointPredictions, confidence: float = CONFIDENCE) -> pd.DataFrame:
     """One row per point of a curve, averaged over seeds.
 
     method, order, imputer, evaluator, model, units, fraction: the point · accuracy, probability: means over images and
-    seeds · low, high: 95 % interval of the accuracy (Wilson, for one seed) · probability_low, probability_high: 95 %
-    interval of the probability. MoRF: lower is better; LeRF: higher is better.
+    seeds · low, high: interval of the accuracy (Wilson, for one seed) · probability_low, probability_high: interval of
+    the probability. MoRF: lower is better; LeRF: higher is better.
     """
     accuracy, probability = curve_sets(predictions, "accuracy"), curve_sets(predictions, "probability")
     rows = [
         (
             *curve_coordinates(method, setting),
             *(fraction, hits.mean(), probabilities.mean()),
-            *share_interval(hits),
-            *bounded_interval(probabilities, (0.0, 1.0)),
+            *share_interval(hits, confidence),
+            *bounded_interval(probabilities, (0.0, 1.0), confidence),
         )
         for setting, curve_set in accuracy.items()
         for method, values in curve_set.values.items()

@@ -14,6 +14,8 @@ from roadworthy.statistics.paired_differences import PairedComparisons, PairedDi
 from roadworthy.statistics.scores import Block, blocks
 
 POWER = 0.8
+MARGIN = 0.02
+"""scores that surely differ by less are tied"""
 PAIRWISE_COLUMNS = [
     "imputer", "evaluator", "model", "units", "score", "method_a", "method_b", "control_a", "control_b", "difference",
     "low", "high", "p", "p_holm", "separated", "tie", "probability", "wins", "images", "images_needed",
@@ -26,6 +28,7 @@ def pairwise(
     value: Value = "accuracy",
     confidence: float = CONFIDENCE,
     stopping: StoppingRule | None = None,
+    margin: float = MARGIN,
 ) -> pd.DataFrame:
     """Every two methods on the leading score of each block, the better one first (method_a).
 
@@ -33,12 +36,12 @@ def pairwise(
     the methods, and whether each is a control · difference: by how much a is better, whatever the direction of the
     score · low, high: its interval, simultaneous for all pairs of the block · p, p_holm: of the paired test, plain and
     corrected by Holm over the pairs of the block · separated: p_holm is below 1 − confidence · tie: the interval lies
-    within the margin (early stopping only) · probability: that a beats b in a resampled study (NaN after early
-    stopping) · wins: proportion of images on which a is better · images: evaluated · images_needed: to separate the two
-    with 80 % power at the corrected level, if the true difference is the observed one; inf where no number would
-    suffice. A block with a single method has no rows.
+    within ±`margin` · probability: share of resamples in which a is better (NaN after early stopping) · wins:
+    proportion of images on which a is better · images: evaluated · images_needed: to separate the two with 80 % power
+    at the corrected level, if the true difference is the observed one; inf where no number would suffice. A block with
+    a single method has no rows. A `stopping` rule has its own confidence and margin.
     """
-    confidence = stopping.confidence if stopping else confidence
+    confidence, margin = (stopping.confidence, stopping.margin) if stopping else (confidence, margin)
     tables = []
     for block in blocks(predictions, value):
         score = block.leading_score
@@ -46,7 +49,7 @@ def pairwise(
             continue
         leading = Block(block.key, {score: block.scores[score]})
         comparisons = paired_comparisons(leading, confidence, stopping)[score]
-        tables.append(_pair_table(comparisons, confidence, stopping).assign(**block.key._asdict(), score=score))
+        tables.append(_pair_table(comparisons, confidence, margin, stopping).assign(**block.key._asdict(), score=score))
     if not tables:
         methods = dict.fromkeys(point.method for point in predictions)
         raise InputError(
@@ -58,7 +61,9 @@ def pairwise(
     return table[PAIRWISE_COLUMNS]
 
 
-def _pair_table(comparisons: PairedComparisons, confidence: float, stopping: StoppingRule | None) -> pd.DataFrame:
+def _pair_table(
+    comparisons: PairedComparisons, confidence: float, margin: float, stopping: StoppingRule | None
+) -> pd.DataFrame:
     pairs, names = comparisons.differences, np.asarray(comparisons.methods, dtype=object)
     swapped = pairs.mean < 0  # the better method comes first
     adjusted = holm(pairs.p, None if stopping is None else stopping.comparisons)
@@ -72,7 +77,7 @@ def _pair_table(comparisons: PairedComparisons, confidence: float, stopping: Sto
             "p": pairs.p,
             "p_holm": adjusted,
             "separated": adjusted < 1 - confidence,
-            "tie": np.maximum(np.abs(pairs.low), np.abs(pairs.high)) < stopping.margin if stopping else False,
+            "tie": np.maximum(np.abs(pairs.low), np.abs(pairs.high)) < margin,
             "probability": np.where(swapped, 1 - pairs.probability, pairs.probability),
             "wins": np.where(swapped, 1 - pairs.wins, pairs.wins),
             "images": comparisons.images,

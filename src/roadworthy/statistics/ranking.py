@@ -28,7 +28,7 @@ def ranking(
     evaluated · groups: letters; Holm's tests on the leading score do not separate methods that share one · then, for
     each score s of srg (higher is better), morf (area, lower is better), lerf (area, higher is better), morf_aopc
     (higher is better), lerf_aopc (lower is better), where its orders were evaluated: s, s_low, s_high: the score and
-    its 95 % interval over images and seeds · s_rank: 1 is best · s_rank_low, s_rank_high: the ranks that the
+    its interval over images and seeds · s_rank: 1 is best · s_rank_low, s_rank_high: the ranks that the
     simultaneous intervals of all pairs allow. Where a method lacks the required curves: NaN, or <NA> for ranks.
     """
     ranked = blocks(predictions, value)

@@ -131,6 +131,12 @@ def table_blocks(table: pd.DataFrame) -> dict[BlockKey, pd.DataFrame]:
     return {BlockKey(*map(str, key)): rows for key, rows in groups}
 
 
+def preferred_block(ranking: pd.DataFrame, preferred: tuple[str, str] | None = None) -> tuple[str, str]:
+    """The (evaluator, imputer) to show first: `preferred` if the ranking has it, otherwise the first of the ranking."""
+    evaluated = list(dict.fromkeys(zip(ranking["evaluator"], ranking["imputer"], strict=True)))
+    return preferred if preferred in evaluated else evaluated[0]
+
+
 def leading_score(ranking: pd.DataFrame) -> str:
     """The score that decides a ranking."""
     return next(name for name in LEADING_SCORES if name in ranking and ranking[name].notna().any())

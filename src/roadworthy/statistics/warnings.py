@@ -9,9 +9,13 @@ import pandas as pd
 
 from roadworthy.core.results import Copy
 from roadworthy.statistics.curves import PER_IMAGE_NOISE, PointPredictions
-from roadworthy.statistics.intervals import share_interval
+from roadworthy.statistics.early_stopping import StoppingRule
+from roadworthy.statistics.intervals import CONFIDENCE, share_interval
+from roadworthy.statistics.plain_accuracy import plain_accuracy
+from roadworthy.statistics.raised_accuracy import RaisedAccuracy, raised_accuracies
 from roadworthy.statistics.scores import leading_score, table_blocks
 
+_ORDERS = {"morf": "MoRF", "lerf": "LeRF"}
 FEW_IMAGES = 50
 FEW_SEEDS = 3
 MANY_TIES = 0.25
@@ -27,6 +31,14 @@ class Ties(NamedTuple):
     """proportion of pixels with the same value as another pixel of the image"""
     constant: float
     """proportion of images whose map is constant"""
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """
+    >>> percent(0.926, 1), percent(0.3)
+    ('92.6 %', '30 %')
+    """
+    return f"{100 * share:.{digits}f} %"
 
 
 class _Warning(NamedTuple):
@@ -48,6 +60,9 @@ def warnings(
     ties: Mapping[str, Ties] | None = None,
     classes: int = 0,
     copies: Mapping[str, Copy] = MappingProxyType({}),
+    target: str = "label",
+    confidence: float = CONFIDENCE,
+    stopping: StoppingRule | None = None,
 ) -> pd.DataFrame:
     """One row per warning.
 
@@ -55,10 +70,13 @@ def warnings(
 
     `ranking` and `pairwise` are the tables of the same predictions (`pairwise` may be empty). `ties`: by method, where
     the maps are known. `classes`: how many the model has, 0 if unknown. `copies`: controls made from a method's maps.
+    `target`: the class that was explained. `confidence`: of the tables. `stopping`: the rule of early stopping.
     """
+    controls = set(ranking.loc[ranking["control"], "method"])
     rows = [
-        *_few_images(predictions),
-        *_near_chance(predictions, classes),
+        *([] if stopping else _few_images(predictions)),  # its intervals hold at any number of images
+        *_near_chance(predictions, classes, confidence, stopping),
+        *_removal_raises_accuracy(predictions, raised_accuracies(predictions, controls, confidence, stopping), target),
         *_few_seeds(predictions),
         *_missing_orders(ranking),
         *_controls(pairwise, copies),
@@ -72,31 +90,64 @@ def _few_images(predictions: PointPredictions) -> list[_Warning]:
     images = len(next(iter(predictions.values())))
     if images >= FEW_IMAGES:
         return []
-    text = f"Only {images} images were evaluated: intervals from fewer than {FEW_IMAGES} images are rough."
+    number = "1 image was" if images == 1 else f"{images} images were"
+    text = f"Only {number} evaluated: intervals from fewer than {FEW_IMAGES} images are rough."
     return [_Warning("few images", text)]
 
 
-def _near_chance(predictions: PointPredictions, classes: int) -> list[_Warning]:
+def _near_chance(
+    predictions: PointPredictions, classes: int, confidence: float, stopping: StoppingRule | None
+) -> list[_Warning]:
+    labels, counts = np.unique(next(iter(predictions.values())).labels, return_counts=True)
+    # The accuracy of always predicting the most frequent class. With a single class that would always be 100 %.
+    chance = counts.max() / counts.sum() if len(labels) > 1 else 1 / max(classes, 2)
+    table = plain_accuracy(predictions, confidence, stopping)
     varying, rows = _varying_points(predictions), []
-    for evaluator, model in dict.fromkeys((point.evaluator, point.model) for point in predictions):
-        plain = [
-            each
-            for point, each in predictions.items()
-            if (point.evaluator, point.model, point.fraction) == (evaluator, model, 0)
-        ]
-        if not plain:
+    for row in table[table["low"] <= chance].drop_duplicates(["evaluator", "model"]).to_dict("records"):
+        place = {"evaluator": row["evaluator"], "model": row["model"]}
+        where, accuracy = _where(place, varying), row["accuracy"]
+        text = f"Before removal, the accuracy{where} is {percent(accuracy)}"
+        if _clear_on_more_images(accuracy, chance, confidence):
+            text += f" on {row['images']} images: too few images to show that it is above chance ({percent(chance)})."
+            rows.append(_Warning("few images", text, **place))
             continue
-        labels, counts = np.unique(plain[0].labels, return_counts=True)
-        # The accuracy of always predicting the most frequent class. With a single class that would always be 100 %.
-        chance = counts.max() / counts.sum() if len(labels) > 1 else 1 / max(classes, 2)
-        hits = np.mean([each.correct for each in plain], axis=0)[None]
-        if share_interval(hits)[0] <= chance:
-            where = _where({"evaluator": evaluator, "model": model}, varying)
-            text = (
-                f"Before removal, the accuracy{where} is {hits.mean():.0%}, not clearly above chance ({chance:.0%}): "
-                "there is hardly any accuracy to lose. Check the labels and the normalization."
-            )
-            rows.append(_Warning("near chance", text, evaluator=evaluator, model=model))
+        text += (
+            f", not clearly above chance ({percent(chance)}): there is hardly any accuracy to lose. "
+            "Check the labels and the normalization."
+        )
+        rows.append(_Warning("near chance", text, **place))
+    return rows
+
+
+def _clear_on_more_images(accuracy: float, chance: float, confidence: float) -> bool:
+    """The same accuracy would be clearly above chance on a moderate number of images."""
+    hits = np.arange(FEW_IMAGES) < round(accuracy * FEW_IMAGES)
+    return share_interval(hits[None].astype(np.float64), confidence)[0] > chance
+
+
+_WHY_RAISED = {
+    "label": "Maps of the true label know it, and removing pixels by them adds label information, which the scores "
+    'reward: compare again with target="prediction".',
+    "prediction": "The maps explain the predictions and know no label, so this is no label information: the accuracy "
+    "is against the labels, and the removed pixels misled the model.",
+}
+
+
+def _removal_raises_accuracy(
+    predictions: PointPredictions, raised: Sequence[RaisedAccuracy], target: str
+) -> list[_Warning]:
+    varying, rows = _varying_points(predictions), []
+    for worst in raised:
+        more = len(worst.methods) - 1
+        others = f"; so it is for {more} more method{'s' if more > 1 else ''}" if more else ""
+        text = (
+            f"Removing pixels raises the accuracy{_where(worst.key._asdict(), varying)}: {worst.method}, "
+            f"{_ORDERS.get(worst.order, worst.order)}, {percent(worst.accuracy, 1)} after removing "
+            f"{percent(worst.fraction)}, {percent(worst.plain, 1)} before{others}. "
+        )
+        wrong_sign = "Its most relevant pixels speak against the class: check the sign of the maps."
+        text += wrong_sign if worst.order == "morf" else _WHY_RAISED[target]
+        rows.append(_Warning("removal raises accuracy", text, ", ".join(worst.methods), **worst.key._asdict()))
     return rows
 
 
@@ -130,11 +181,13 @@ def _tied_maps(ranking: pd.DataFrame, ties: Mapping[str, Ties]) -> list[_Warning
     for method in (name for name in ranking.loc[~ranking["control"], "method"].unique() if name in ties):
         tied, constant = ties[method]
         if constant > 0:
-            text = f"{method}: {constant:.0%} of its maps are constant; on those images it is no better than random."
+            text = (
+                f"{method}: {percent(constant)} of its maps are constant; on those images it is no better than random."
+            )
             rows.append(_Warning("constant maps", text, method))
         if tied > MANY_TIES and constant < 1:
             text = (
-                f"{method}: {tied:.0%} of the pixels have the same value as another pixel of the image; "
+                f"{method}: {percent(tied)} of the pixels have the same value as another pixel of the image; "
                 "the order among them is random."
             )
             rows.append(_Warning("ties", text, method))

@@ -105,7 +105,7 @@ def test_debiasing_uses_the_curves_of_the_noisy_linear_imputer_whatever_its_name
     assert len(expected)
     pd.testing.assert_frame_equal(found, expected)
     assert swapped.results.preferred == ("no-retrain", "fancy")
-    assert "fancy" in swapped.headline()
+    assert "fancy" in swapped.conclusion().sentence
     ranked = plain.ranking()["method"].tolist()
     assert swapped.leaders()[0] == next(name for name in ranked if name != "random")
 

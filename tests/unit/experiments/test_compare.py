@@ -316,13 +316,13 @@ def test_a_method_cannot_have_the_name_of_a_control_or_of_a_copy(world):
     assert set(free.ranking()["method"]) == {"IG", "IG blurred"}
 
 
-def test_the_headline_follows_the_noisy_linear_imputer_and_not_the_name_linear(world):
+def test_the_conclusion_follows_the_noisy_linear_imputer_and_not_the_name_linear(world):
     methods = {"truth": world.truth, "lie": -world.truth}
     comparison = rw.compare(world.model, (world.images, world.labels), methods, **FAST,
                             imputers={"linear": rw.Constant(0.5), "fancy": rw.NoisyLinear()})  # fmt: skip
     assert comparison.results.preferred == ("no-retrain", "fancy")
     assert comparison.findings().preferred == ("no-retrain", "fancy")
-    assert "fancy" in comparison.headline()
+    assert "fancy" in comparison.conclusion().sentence
 
 
 def test_methods_may_be_files_or_named_functions(world, tmp_path, monkeypatch):

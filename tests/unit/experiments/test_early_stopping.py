@@ -67,14 +67,19 @@ def test_equal_methods_are_tied_within_the_margin(world):
     assert pair["tie"]
     assert not pair["separated"]
     assert np.isnan(pair["probability"])  # a share of resampled runs means nothing if the images decided when to stop
-    assert "tied within the margin" in str(comparison)
+    conclusion = comparison.conclusion()
+    assert conclusion.state == "TIE"
+    used = len(taken(comparison))
+    assert f"tied on {used} of 400 images: their scores differ by at most 0." in conclusion.sentence
 
 
 def test_where_images_run_out_pairs_stay_open(world):
     comparison = compare(world, {"one": world.truth, "two": world.truth}, controls=(), margin=0.001)
     assert len(taken(comparison)) == 400
-    assert "400 of 400 images" in comparison.summary()
-    assert "still open: 1 of 1 pairs" in comparison.summary()
+    conclusion = comparison.conclusion()
+    assert conclusion.state == "NOT YET"
+    assert "Early stopping took 400 of 400 images" in str(conclusion)
+    assert "Still open: 1 of 1 pairs" in str(conclusion)
 
 
 def test_until_best_does_not_wait_for_the_rest_to_be_ranked(world):
@@ -91,11 +96,16 @@ def test_a_higher_confidence_takes_more_images(world):
     assert used[0] < used[1]
 
 
-def test_the_summary_says_how_many_images_were_taken(stopped):
-    used = len(taken(stopped))
-    text = f"{used} of 400 images were evaluated until every pair was decided or surely within 0.02, at 95% for all"
-    assert text in str(stopped)
-    assert "still open" not in str(stopped)  # truth and its blurred copy may well be, but the rule is not about copies
+def test_the_conclusion_says_how_many_images_were_taken(stopped):
+    used, conclusion = len(taken(stopped)), stopped.conclusion()
+    assert conclusion.state == "CLEAR WINNER"
+    assert f"clearly better than the control random, on {used} of 400 images" in conclusion.sentence
+    assert f"Early stopping took {used} of 400 images" in str(stopped)
+    assert "hold for all pairs simultaneously with 95 % confidence" in str(stopped)
+    # truth and its blurred copy may well be, but the rule is not about copies
+    assert "still open" not in str(stopped).lower()
+    assert "of resamples" not in str(stopped)
+    assert "are rough" not in str(stopped)
 
 
 def network():

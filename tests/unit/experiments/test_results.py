@@ -27,6 +27,9 @@ def comparison():
         fractions=(0.3, 0.6),
         seeds=(0, 1),
         controls=("random", "blurred", "inverted"),
+        confidence=0.9,
+        margin=0.03,
+        target="prediction",
         progress=False,
     )
 
@@ -55,14 +58,14 @@ def test_a_saved_comparison_keeps_predictions_to_the_byte(comparison, loaded):
 
 def test_a_saved_comparison_keeps_controls_copies_ties_classes_and_the_preferred_setting(comparison, loaded):
     for field in ("controls", "copies", "ties", "classes", "preferred", "linear_imputers", "fixed_imputers", "about",
-                  "unlabeled", "available", "stopping"):  # fmt: skip
+                  "unlabeled", "available", "stopping", "confidence", "margin", "target"):  # fmt: skip
         assert getattr(loaded.results, field) == getattr(comparison.results, field), field
     assert loaded.results.preferred == ("no-retrain", "fancy")
     assert loaded.results.ties["flat"].constant == 1
     assert set(loaded.results.copies) == {"truth blurred", "truth inverted", "flat blurred", "flat inverted"}
-    assert (str(loaded), loaded.headline(), loaded.details()) == (
-        str(comparison), comparison.headline(), comparison.details(),
-    )  # fmt: skip
+    assert (loaded.results.confidence, loaded.results.margin, loaded.results.target) == (0.9, 0.03, "prediction")
+    assert str(loaded) == str(comparison)
+    assert loaded.conclusion() == comparison.conclusion()
 
 
 def test_a_saved_comparison_keeps_its_stopping_rule(tmp_path):
@@ -78,8 +81,18 @@ def test_a_saved_comparison_keeps_its_stopping_rule(tmp_path):
     pd.testing.assert_frame_equal(again.pairwise(), stopped.pairwise())
     fixed = rw.statistics.pairwise(again.predictions, again.controls)
     assert (again.pairwise()["high"] - again.pairwise()["low"] > fixed["high"] - fixed["low"]).all()
-    assert again.summary() == stopped.summary()
-    assert "of 60 images were evaluated" in again.summary()
+    assert again.conclusion() == stopped.conclusion()
+    assert any("of 60 images" in line for line in again.conclusion().details)
+
+
+def test_a_comparison_that_was_saved_before_confidence_and_margin_were_kept_has_the_defaults(comparison, tmp_path):
+    folder = comparison.save(tmp_path / "run")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for name in ("confidence", "margin", "target"):
+        del manifest["results"][name]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    results = load(folder).results
+    assert (results.confidence, results.margin, results.target) == (0.95, 0.02, "label")
 
 
 def test_a_saved_comparison_is_not_written_over_results(comparison, tmp_path):

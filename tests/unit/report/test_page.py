@@ -52,11 +52,13 @@ def audit_tables(methods=("good", "bad")):
 
 def findings(**changes):
     predictions = study(good=GOOD, bad=BAD)
-    ranking, pairs = statistics.ranking(predictions), statistics.pairwise(predictions)
+    ranking = statistics.ranking(predictions)
     # The four images of the study are of one class; the section needs a second one.
     first = statistics.per_class(predictions).assign(name="one")
     parts = {
-        "conclusion": statistics.conclusion(ranking, pairs),
+        "state": "CLEAR WINNER",
+        "conclusion": "good is clearly better than the other method (bad), on 4 images.",
+        "details": ["good is ahead of bad by 1.125."],
         "ranking": ranking,
         "curves": statistics.curves(predictions),
         "agreement": statistics.agreement(predictions),
@@ -79,9 +81,23 @@ def test_the_sections_come_in_order():
 
 def test_the_same_findings_give_the_same_bytes_and_unknown_parts_are_left_out():
     assert page(findings()) == page(findings())
-    bare = page(Findings(conclusion="Nothing can be ranked yet.", no_examples="the data were not found"))
+    bare = page(
+        Findings(state="NOT YET", conclusion="Nothing can be ranked yet.", no_examples="the data were not found")
+    )
     assert re.findall(r"<h2>(.*?)</h2>", bare) == ["Examples", "How it was made", "How to read this page"]
     assert "No examples: the data were not found." in bare
+
+
+def test_the_page_opens_with_state_conclusion_details_and_the_plain_accuracy():
+    facts = {"Model": "mine", "Accuracy before removal": "77.0 % [70.0 %, 83.0 %]"}
+    text = page(findings(facts=facts, confidence=0.9, audit={}))
+    state = '<p class="state clear-winner">CLEAR WINNER</p>'
+    accuracy = "Accuracy before removal: 77.0 % [70.0 %, 83.0 %]"
+    parts = [state, "good is clearly better than", "good is ahead of bad by 1.125", accuracy, "<nav"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "90\N{NO-BREAK SPACE}% intervals" in text
+    assert not re.search(r"95(&nbsp;|\s)%", text)
 
 
 def test_the_policy_allows_only_the_pages_own_style_and_script_by_hash():

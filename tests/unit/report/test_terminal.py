@@ -12,7 +12,7 @@ from roadworthy.report.terminal import show_ranking
 def shown(predictions, controls=(), **options):
     console = Console(file=io.StringIO(), width=120)
     ranking = statistics.ranking(predictions, controls)
-    show_ranking(console, ranking, **{"agreement": None, "conclusion": "good ranks first", **options})
+    show_ranking(console, ranking, **{"state": "NOT YET", "conclusion": "good is the best", **options})
     return console.file.getvalue()
 
 
@@ -29,11 +29,24 @@ def test_the_evaluator_is_named_where_there_are_several():
     assert "Imputed with linear, evaluator retrain" in text
 
 
-def test_agreement_conclusion_and_warnings_follow():
+def test_accuracy_agreement_and_warnings_follow_and_the_conclusion_ends_it():
     predictions = study(good=GOOD, bad=BAD)
-    text = shown(predictions, agreement=statistics.agreement(predictions), warnings=["Only 4 images."])
+    text = shown(
+        predictions, agreement=statistics.agreement(predictions), warnings=["Only 4 images."], accuracy="77.0 %",
+        details=["by 0.1", "by 0.2"], confidence=0.9,
+    )  # fmt: skip
     assert "+1.00" in text  # both orders rank good before bad
-    assert text.index("MoRF and LeRF") < text.index("good ranks first") < text.index("Warning: Only 4 images.")
+    assert "[ ] 90 % interval" in text
+    parts = [
+        "Accuracy before removal: 77.0 %",
+        "MoRF and LeRF",
+        "Warning: Only 4 images.",
+        "NOT YET",
+        "good is the best",
+    ]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert text.endswith("\nNOT YET\ngood is the best\n- by 0.1\n- by 0.2\n")
 
 
 def test_an_undefined_agreement_is_explained():

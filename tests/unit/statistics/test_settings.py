@@ -4,6 +4,8 @@ import pytest
 
 from predictions import BAD, GOOD, study
 from roadworthy import statistics
+from roadworthy.experiments.comparison import Comparison
+from roadworthy.experiments.results import Results
 
 FIELDS = pytest.mark.parametrize(("field", "other"), [("model", "second"), ("units", "patches")])
 
@@ -66,10 +68,10 @@ def test_differences_between_runs_are_reported_per_model_and_units(field, other)
 def test_sentences_name_the_model_and_the_units_if_there_are_several(field, other):
     points = two_studies(field, other, evaluator="retrain")
     tables = statistics.ranking(points), statistics.pairwise(points)
-    first, second = statistics.block_summaries(*tables)
-    assert f"{field} {other}: y ranks first" in second
-    assert f"{field} {other}" not in first
-    assert "in 1 of 2 settings another method ranks first: y" in statistics.conclusion(*tables)
+    conclusion = Comparison(Results(points)).conclusion()
+    assert f"{field} {other}" not in conclusion.sentence
+    assert any(f"{field} {other}: " in line.lower() and "y is clearly better" in line for line in conclusion.details)
+    assert any(line.startswith("In 1 of 2 settings another method is the best: y (") for line in conclusion.details)
     warnings = statistics.warnings(points, *tables)
     seeds = warnings[warnings["kind"] == "few seeds"]
     assert seeds[field].tolist()[1] == other
@@ -77,7 +79,5 @@ def test_sentences_name_the_model_and_the_units_if_there_are_several(field, othe
 
 
 def test_a_single_model_is_not_named():
-    points = study(x=GOOD, y=BAD)
-    text = statistics.conclusion(statistics.ranking(points), statistics.pairwise(points))
-    assert text.startswith("x ranks first")
+    assert Comparison(Results(study(x=GOOD, y=BAD))).conclusion().sentence.startswith("x is clearly better")
     assert str(statistics.Setting("no-retrain", "morf", "linear")) == "no-retrain · morf · linear"

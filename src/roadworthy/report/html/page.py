@@ -43,6 +43,7 @@ def page(findings: Findings) -> str:
     return templates.get_template("page.html").render(
         **_sections(findings, {name: number for number, name in enumerate(looks)}),
         findings=findings,
+        level=f"{100 * findings.confidence:g}\N{NO-BREAK SPACE}%",
         # Neither contains text from users; the policy allows them by hash and forbids everything else.
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704
