@@ -1,7 +1,8 @@
 """The leakage audit as items: what is measured, and the tables that follow.
 
-masks: a classifier of one method's masks at one fraction · detector: a detector of imputed pixels, one per imputer ·
-detection: that detector on the masks of one method · geometry: γ of one method's masks.
+masks: a classifier of one method's masks at one fraction · curve: the same, trained on fewer masks · detector: a
+detector of imputed pixels, one per imputer · detection: that detector on the masks of one method · leak: a reader of
+images that were imputed with the masks of others · geometry: γ of one method's masks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,9 +15,11 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from roadworthy.audit.debiasing import linear_leads
 from roadworthy.audit.geometry import Geometry, Reconstruction, geometry_of
+from roadworthy.audit.leakage import ROUNDS, leak_through
 from roadworthy.audit.mask_detection import (
     RECIPE,
     TEST_PIXELS,
@@ -27,13 +30,14 @@ from roadworthy.audit.mask_detection import (
     train_mask_detector,
     train_test_images,
 )
-from roadworthy.audit.mask_information import FOLDS, MASK_CLASSIFIERS, classify_masks
-from roadworthy.audit.tables import DetectionSetting, audit_tables, most_relevant_share
+from roadworthy.audit.mask_information import MASK_CLASSIFIERS, MaskClassifier, classify_masks, learning_curve
+from roadworthy.audit.reader import CURVE, FOLDS, PERMUTATIONS, RIDGE, Reading
+from roadworthy.audit.tables import DetectionSetting, LeakageSetting, audit_tables, most_relevant_share
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import MASKS, checked_fractions, random_removal, removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.results import Copy, MaskDetection, Predictions
-from roadworthy.core.types import Dataset, Ids, Labels, Maps
+from roadworthy.core.types import Dataset, Ids, Labels, Maps, Removed
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import most_relevant_first, rank
 from roadworthy.experiments.design import Design
@@ -44,7 +48,8 @@ from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of
 
 FRACTIONS = (0.1, 0.5, 0.9)
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
-    "masks": ("masks",),
+    "leakage": ("detector", "leak"),
+    "masks": ("masks", "curve"),
     "detection": ("detector", "detection"),
     "geometry": ("geometry",),
 }
@@ -120,11 +125,13 @@ class AuditDesign:
         found: dict[Measure, None] = {}
         for method in self.methods:
             for order, fraction in product(self.orders, self.settings.fractions):
-                found[Measure("masks", method, fraction=most_relevant_share(order, fraction))] = None
+                for name in ("masks", "curve"):
+                    found[Measure(name, method, fraction=most_relevant_share(order, fraction))] = None
             found[Measure("geometry", method)] = None
         for imputer in self.imputers:
             found[Measure("detector", imputer=imputer)] = None
-            found |= dict.fromkeys(Measure("detection", method, imputer) for method in self.methods)
+            for name in ("detection", "leak"):
+                found |= dict.fromkeys(Measure(name, method, imputer) for method in self.methods)
         return [measure for measure in found if measure.name in names]
 
     def items(self) -> dict[Measure, Item]:
@@ -147,14 +154,18 @@ class AuditDesign:
             "recipe": asdict(RECIPE),
             **fractions,
         }
+        masks = {
+            "fraction": measure.fraction,
+            "classifier": settings.classifier,
+            "side": classifier.side,
+            "recipe": asdict(classifier.recipe),
+            "folds": FOLDS,
+        }
+        reader = {"folds": FOLDS, "rounds": ROUNDS, "permutations": PERMUTATIONS, "ridge": RIDGE, "curve": list(CURVE)}
         specs: dict[str, dict[str, Any]] = {
-            "masks": {
-                "fraction": measure.fraction,
-                "classifier": settings.classifier,
-                "side": classifier.side,
-                "recipe": asdict(classifier.recipe),
-                "folds": FOLDS,
-            },
+            "masks": masks,
+            "curve": {**masks, "curve": list(CURVE)},
+            "leak": {"imputer": design.imputers.get(measure.imputer), **orders, **fractions, "reader": reader},
             "geometry": {**orders, **fractions},
             "detector": {"imputer": design.imputers.get(measure.imputer), **training},
             "detection": {"imputer": design.imputers.get(measure.imputer), **orders, **training},
@@ -165,7 +176,7 @@ class AuditDesign:
             needs += [design.map_item(measure.method, block, copy) for block in self.blocks]
         if measure.imputer:
             needs += design.imputer_item(measure.imputer)
-        if measure.name == "detection":
+        if measure.name in ("detection", "leak"):
             needs.append(self.item(Measure("detector", imputer=measure.imputer)))
         label = {**measure._asdict(), "orders": self.orders, **fractions, "classifier": settings.classifier}
         spec = {"measure": measure.name, "seed": design.seeds[0], "threads": design.threads, **specs[measure.name]}
@@ -205,13 +216,25 @@ def _maps(item: Item, inputs: Inputs) -> Maps:
 
 
 def _masks(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    subject, removed, classifier = _masks_to_classify(worker, item, inputs)
+    key = subject.key.fold("masks")
+    return prediction_arrays(classify_masks(removed, subject.labels, subject.ids, key, classifier))
+
+
+def _curve(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    subject, removed, classifier = _masks_to_classify(worker, item, inputs)
+    curve = learning_curve(removed, subject.labels, subject.ids, subject.key.fold("masks"), classifier)
+    return {
+        f"{name} {number}": array
+        for number, predictions in enumerate(curve)
+        for name, array in prediction_arrays(predictions).items()
+    }
+
+
+def _masks_to_classify(worker: Worker, item: Item, inputs: Inputs) -> tuple[Subject, Removed, MaskClassifier]:
     subject = _subject(worker, item, inputs)
     ranks = most_relevant_first(_maps(item, inputs), subject.ids, subject.key)
-    removed = removed_at(ranks, item.label["fraction"])
-    classifier = MASK_CLASSIFIERS[item.label["classifier"]]
-    return prediction_arrays(
-        classify_masks(removed, subject.labels, subject.ids, subject.key.fold("masks"), classifier)
-    )
+    return subject, removed_at(ranks, item.label["fraction"]), MASK_CLASSIFIERS[item.label["classifier"]]
 
 
 def _detector(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
@@ -229,21 +252,34 @@ def _detector(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
 def _detection(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
     _, tested, rows = train_test_images(subject.data, subject.key)
-    network = mask_detector(tested.images.shape[1])
-    arrays = inputs[of_kind(item, "audit")[0].id]
-    network.load_state_dict(
-        {
-            name.removeprefix("weights."): torch.from_numpy(np.array(array))
-            for name, array in arrays.items()
-            if name.startswith("weights.")
-        }
-    )
+    network = _trained_detector(item, inputs, tested.images.shape[1])
     ranks = rank(_orders(worker, item), _maps(item, inputs)[rows], tested.ids, subject.key)
     found = {}
     for setting in _method_masks(item.label):
         removed = removed_at(ranks[setting.order], setting.fraction)
-        found[setting] = detect(network.eval(), imputer, tested, removed, subject.key)
+        found[setting] = detect(network, imputer, tested, removed, subject.key)
     return _detection_arrays(found)
+
+
+def _leak(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
+    network = _trained_detector(item, inputs, next(subject.data.batches(1)).images.shape[1])
+    maps, orders, settings = _maps(item, inputs), _orders(worker, item), _method_masks(item.label)
+
+    def masks_of(rows: Tensor) -> list[Removed]:
+        ranks = rank(orders, maps[rows], subject.ids[rows], subject.key)
+        return [removed_at(ranks[setting.order], setting.fraction) for setting in settings]
+
+    readings = leak_through(network, imputer, subject.data, masks_of, subject.labels, subject.key.fold("leak"))
+    found = zip(settings, readings, strict=True)
+    return {_name(setting, name): array for setting, row in found for name, array in row._asdict().items()}
+
+
+def _trained_detector(item: Item, inputs: Inputs, channels: int) -> nn.Sequential:
+    network, arrays = mask_detector(channels), inputs[of_kind(item, "audit")[0].id]
+    weights = {name.removeprefix("weights."): array for name, array in arrays.items() if name.startswith("weights.")}
+    network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
+    return network.eval()
 
 
 def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
@@ -260,8 +296,10 @@ def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
 
 MEASURES: Mapping[str, Callable[[Worker, Item, Inputs], Arrays]] = {
     "masks": _masks,
+    "curve": _curve,
     "detector": _detector,
     "detection": _detection,
+    "leak": _leak,
     "geometry": _geometry,
 }
 
@@ -293,8 +331,10 @@ def _name(setting: DetectionSetting, field_name: str) -> str:
 def tables_of(
     items: Iterable[Item], store: Store, curves: pd.DataFrame | None, chance: float
 ) -> dict[str, pd.DataFrame]:
-    """masks, detection, geometry, leads and conclusions, from the items that are stored."""
-    read: dict[tuple[str, float], Predictions] = {}
+    """masks, leakage, detection, geometry, leads and conclusions, from the items that are stored."""
+    masks: dict[tuple[str, float], list[Predictions]] = {}
+    fewer: dict[tuple[str, float], list[Predictions]] = {}
+    readings: dict[LeakageSetting, Reading] = {}
     detected: dict[DetectionSetting, MaskDetection] = {}
     shapes: list[Geometry] = []
     orders: dict[str, None] = {}
@@ -304,17 +344,39 @@ def tables_of(
         orders |= dict.fromkeys(label["orders"])
         fractions |= dict.fromkeys(label["fractions"])
         if kind == "masks":
-            read[label["method"], label["fraction"]] = as_predictions(arrays)
+            masks[label["method"], label["fraction"]] = [as_predictions(arrays)]
+        elif kind == "curve":
+            fewer[label["method"], label["fraction"]] = _curve_from(arrays)
+        elif kind == "leak":
+            readings |= _readings_from(arrays, label)
         elif kind == "detector":
             detected |= dict(_detections(arrays, _random_masks(label["imputer"], label["fractions"])))
         elif kind == "detection":
             detected |= dict(_detections(arrays, _method_masks(label)))
         else:
             shapes.append(_geometry_from(arrays, label))
-    tables = audit_tables(read, detected, shapes, list(orders), list(fractions))
+    with_curves = {setting: [*fewer.get(setting, []), *last] for setting, last in masks.items()}
+    tables = audit_tables(with_curves, readings, detected, shapes, list(orders), list(fractions))
     if curves is not None and len(tables["geometry"]):
         tables["leads"] = linear_leads(curves, tables["geometry"], chance)
     return tables
+
+
+def _curve_from(arrays: Arrays) -> list[Predictions]:
+    numbers = sorted({name.rpartition(" ")[2] for name in arrays})
+    return [
+        as_predictions({name.removesuffix(f" {number}"): array for name, array in arrays.items() if name.endswith(f" {number}")})
+        for number in numbers
+    ]
+
+
+def _readings_from(arrays: Arrays, label: Mapping[str, Any]) -> dict[LeakageSetting, Reading]:
+    return {
+        LeakageSetting(setting.masks, setting.order, setting.imputer, setting.fraction): Reading(
+            *(arrays[_name(setting, name)] for name in Reading._fields)
+        )
+        for setting in _method_masks(label)
+    }
 
 
 def _detections(

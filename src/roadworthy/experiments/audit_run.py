@@ -17,7 +17,7 @@ from roadworthy.experiments.recorded import as_predictions
 from roadworthy.experiments.runner import Executor, GroupKey, Listener, ManifestWriter, Session, Silent, run_items
 from roadworthy.experiments.source import Source
 
-TABLES = ("conclusions", "masks", "detection", "geometry", "leads")
+TABLES = ("conclusions", "leakage", "masks", "detection", "geometry", "leads")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,15 @@ class Audit:
     tables: Mapping[str, pd.DataFrame]
 
     def conclusions(self) -> pd.DataFrame:
-        """Method, order, imputer: whether the removed region itself gives the class away."""
+        """Method, order, imputer: was the class found in what the imputation reveals of the mask?"""
         table = self.tables["conclusions"]
         # A narrow terminal hides the middle columns: those that are least needed.
-        return table[["method", "order", "why", "leak", "imputer", "conclusion"]].copy()
+        first, last = ["method", "order"], ["imputer", "conclusion"]
+        return table[[*first, *(name for name in table.columns if name not in (*first, *last)), *last]].copy()
+
+    def leakage(self) -> pd.DataFrame:
+        """How well images imputed with the masks of others predict the class of these others, per fraction."""
+        return self.tables["leakage"].copy()
 
     def masks(self) -> pd.DataFrame:
         """How well a classifier of the masks alone predicts the class."""
@@ -61,6 +66,8 @@ class Audit:
         """The tables that `save` wrote; None if there are none."""
         tables = {name: _read(Path(folder) / f"{name}.csv") for name in TABLES}
         found = {name: table for name, table in tables.items() if table is not None}
+        if "found" not in found.get("conclusions", pd.DataFrame(columns=["found"])):
+            del found["conclusions"]  # of an earlier version, whose conclusions did not follow from its measurements
         return cls(found) if found else None
 
 
