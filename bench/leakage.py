@@ -1,6 +1,6 @@
 """How often the leakage audit errs, in small worlds that leak or do not (targets: 5 % false alarms, 10 % misses).
 
-python bench/leakage.py [--root DATA] [--draws 200] [--masks 200]
+python bench/leakage.py [--root DATA] [--draws 200] [--masks 120]
 
 Each draw has its own images, labels and masks. A target is missed if the observed share lies above it by a one-sided
 binomial test at 1 %; then the exit code is 1. CIFAR-10 images if available, otherwise smoothed noise.
@@ -152,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", default=os.environ.get("ROADWORTHY_DATA", "data"))
     parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--masks", type=int, default=200)
+    parser.add_argument("--masks", type=int, default=120)
     options = parser.parse_args()
     missed, started = 0, time.perf_counter()
     print(f"{options.draws} draws of {options.masks} masks each\n")

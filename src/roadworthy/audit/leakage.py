@@ -43,7 +43,7 @@ def leak_through(
 def _all_features(
     network: nn.Sequential, imputer: Imputer, data: Dataset, masks_of: MasksOf, partner: Tensor, key: Key
 ) -> list[Tensor]:
-    """Per setting, the features of image `partner[i]` imputed with mask i, for all i; images are read once, in order."""
+    """Per setting, the features of image `partner[i]` imputed with mask i, for all i; images are read once in order."""
     pieces: list[list[Tensor]] = []
     rows = torch.argsort(partner, stable=True)
     start = 0

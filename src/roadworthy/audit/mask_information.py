@@ -100,7 +100,9 @@ def folds(labels: NDArray[np.int64], key: Key, every: int = 1) -> Iterator[tuple
         yield np.flatnonzero(train), np.flatnonzero(parts.fold == fold)
 
 
-def learning_curve(removed: Removed, labels: Labels, ids: Ids, key: Key, classifier: MaskClassifier) -> list[Predictions]:
+def learning_curve(
+    removed: Removed, labels: Labels, ids: Ids, key: Key, classifier: MaskClassifier
+) -> list[Predictions]:
     """`classify_masks` trained on a quarter and on half of the masks; tested on all."""
     return [classify_masks(removed, labels, ids, key, classifier, every=step) for step in CURVE if step > 1]
 

@@ -1,8 +1,8 @@
 """A linear reader: predicts the class from features, each row by a reader that was not fitted on it.
 
-Ridge regression of class indicators, in closed form. So the same reader can be fitted to permuted labels at little cost,
-and the test of "no information" is exact. An ordinary binomial test is not: the readers of two folds share training
-rows, and by chance they are right or wrong together.
+Ridge regression of class indicators, in closed form. So the same reader can be fitted to permuted labels at little
+cost, and the test of "no information" is exact. An ordinary binomial test is not: the readers of two folds share
+training rows, and by chance they are right or wrong together.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The audit's tables: class information in the masks, leakage through imputation, detection, geometry, conclusions.
 
-Information is only ever bounded from below: "at least so many bits", or "none found with n masks", which proves nothing.
+Information is only bounded from below: "at least so many bits", or "none found with n masks", which proves nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,14 @@ MASK_COLUMNS = [
 ]  # fmt: skip
 LEAKAGE_COLUMNS = [
     "method", "order", "imputer", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_low", "bits_high",
-    "p", "masks", "class_bits", "quarter", "half", "rising",
+    "p", "images", "class_bits", "quarter", "half", "rising",
 ]  # fmt: skip
 DETECTION_COLUMNS = [
     "imputer", "masks", "fraction", "error", "auc", "low", "high", "guess", "order", "inverse", "auc_low", "auc_high",
     "note",
 ]  # fmt: skip
 CONCLUSION_COLUMNS = [
-    "method", "order", "imputer", "conclusion", "why", "found", "bits", "low", "high", "masks", "fraction", "p",
+    "method", "order", "imputer", "conclusion", "why", "found", "bits", "low", "high", "images", "fraction", "p",
     "quarter", "half", "accuracy", "rising",
 ]  # fmt: skip
 
@@ -109,14 +109,14 @@ def mask_table(
 
 
 def _mask_row(curve: Sequence[Predictions]) -> tuple[Any, ...]:
-    *fewer, last = curve
+    last = curve[-1]
     row = _row(last.labels, np.stack([predictions.correct for predictions in curve]))
     constant = len(np.unique(last.predicted)) == 1
     found = row.bits_low > 0
-    conclusion = f"{at_least(row.bits, row.bits_low, row.bits_high)}" if found else none_found(row.masks)
+    conclusion = at_least(row.bits, row.bits_low, row.bits_high) if found else none_found(row.images)
     return (
         *(row.accuracy, row.low, row.high, row.chance, row.bits, row.bits_low, row.bits_high),
-        *(bits_if_optimal(row.accuracy, _shares(last.labels)), row.masks, row.class_bits),
+        *(bits_if_optimal(row.accuracy, _shares(last.labels)), row.images, row.class_bits),
         "the same prediction for every mask" if constant else "",
         *(row.quarter, row.half, row.rising),
         conclusion + ("; still rising" if found and row.rising else ""),
@@ -131,7 +131,7 @@ class _Row(NamedTuple):
     bits: float
     bits_low: float
     bits_high: float
-    masks: int
+    images: int
     class_bits: float
     quarter: float
     half: float
@@ -139,15 +139,14 @@ class _Row(NamedTuple):
 
 
 def _row(labels: NDArray[np.int64], correct: NDArray[np.bool_], confidence: float = CONFIDENCE) -> _Row:
-    """The bits that held-out predictions prove; `correct` has one row, or three: of a learning curve, all masks last."""
+    """The bits that held-out predictions prove; `correct` has one row, or those of a learning curve, all masks last."""
     shares, hits = _shares(labels), correct[-1]
     accuracy, (low, high) = float(hits.mean()), share_interval(hits[None].astype(np.float64), confidence)
+    bits, bits_low, bits_high = (bits_at_least(value, shares) for value in (accuracy, low, high))
     quarter, half = (float(fewer.mean()) for fewer in correct[:-1]) if len(correct) == 3 else (np.nan, np.nan)
-    return _Row(
-        *(accuracy, low, high, chance(shares)),
-        *(bits_at_least(value, shares) for value in (accuracy, low, high)),
-        *(len(labels), entropy(shares), quarter, half, len(correct) == 3 and rises(correct[-2], hits)),
-    )
+    rising = len(correct) == 3 and rises(correct[1], hits)
+    known = (accuracy, low, high, chance(shares), bits, bits_low, bits_high)
+    return _Row(*known, len(labels), entropy(shares), quarter, half, rising)
 
 
 def _shares(labels: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -180,8 +179,8 @@ def leakage_table(readings: Mapping[LeakageSetting, Reading]) -> pd.DataFrame:
     """One row per method, order, imputer and fraction.
 
     accuracy, low, high: of predicting the class of a mask's own image from another image imputed with it, held out ·
-    chance · bits, bits_low, bits_high: what the accuracy and its interval prove · p: share of permutations of the labels
-    with as many correct predictions, for this fraction alone · masks: how many · class_bits: entropy of the class ·
+    chance · bits, bits_low, bits_high: what the accuracy and its interval prove · p: share of permutations of labels
+    with as many correct predictions, for this fraction alone · images: how many masks · class_bits: entropy of the class ·
     quarter, half: the accuracy after fitting to fewer masks · rising: whether it still rises clearly.
     """
     rows = []
@@ -197,7 +196,7 @@ def _correct(reading: Reading) -> NDArray[np.bool_]:
 
 
 def _p_value(readings: Sequence[Reading]) -> float:
-    """Of no information at any fraction: the largest of the standardized numbers of correct predictions (Westfall-Young).
+    """Of no information at any fraction: by the largest standardized number of correct predictions (Westfall-Young).
 
     The labels were permuted alike at all fractions, so the p-value is exact, for one conclusion from all of them.
     """
@@ -230,10 +229,10 @@ def _conclusion(readings: Mapping[float, Reading]) -> tuple[Any, ...]:
     row = _row(reading.labels, _correct(reading), 1 - (1 - CONFIDENCE) / len(readings))
     found = p <= 1 - CONFIDENCE and row.bits_low > 0
     bits = (row.bits, row.bits_low, row.bits_high)
-    conclusion = f"leak found: {at_least(*bits)}" if found else none_found(row.masks)
+    conclusion = f"leak found: {at_least(*bits)}" if found else none_found(row.images)
     why = _why(row, fraction, found) + (f" (p = {p:.2f})" if not found else "")
     return (
-        *(conclusion, why, found, *bits, row.masks, fraction, p),
+        *(conclusion, why, found, *bits, row.images, fraction, p),
         *(row.quarter, row.half, row.accuracy, row.rising),
     )
 
@@ -243,7 +242,7 @@ def _why(row: _Row, fraction: float, found: bool) -> str:
     text = f"at {fraction:.0%} removed, another image imputed with the mask predicts its class with accuracy {accuracy}"
     if not found:
         return f"{text}: not clearly more"
-    counts = f"{row.masks // 4:,}, {row.masks // 2:,} and {row.masks:,} masks"
+    counts = f"{row.images // 4:,}, {row.images // 2:,} and {row.images:,} masks"
     curve = f"with {counts} {row.quarter:.0%}, {row.half:.0%}, {row.accuracy:.0%}"
     return f"{text}; {curve}" + (": still rising, more masks may prove more" if row.rising else "")
 
@@ -255,10 +254,10 @@ def detection_table(detections: Mapping[DetectionSetting, MaskDetection]) -> pd.
     """One row per imputer, kind of masks, order and fraction.
 
     auc, auc_low, auc_high: of imputed against kept pixels of the same image, with its interval over images; ½ means no
-    detection · error, low, high: share of pixels that are misclassified at logit 0, by a detector that does not know the
-    fraction (the paper's measure) · guess: the error of the best constant prediction, which knows it · inverse: the error
-    of calling every pixel of the imputed color imputed, NaN unless the imputer uses one color · note: where the AUC is
-    not clearly above ½.
+    detection · error, low, high: share of pixels that are misclassified at logit 0, by a detector that does not know
+    the fraction (the paper's measure) · guess: the error of the best constant prediction, which knows it · inverse: the
+    error of calling every pixel of the imputed color imputed, NaN unless the imputer uses one color · note: where the
+    AUC is not clearly above ½.
     """
     rows = []
     for setting, detection in detections.items():
