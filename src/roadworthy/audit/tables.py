@@ -180,7 +180,7 @@ def leakage_table(readings: Mapping[LeakageSetting, Reading]) -> pd.DataFrame:
 
     accuracy, low, high: of predicting the class of a mask's own image from another image imputed with it, held out ·
     chance · bits, bits_low, bits_high: what the accuracy and its interval prove · p: share of permutations of labels
-    with as many correct predictions, for this fraction alone · images: how many masks · class_bits: entropy of the class ·
+    with as many correct predictions, for this fraction alone · images: how many masks · class_bits: class entropy ·
     quarter, half: the accuracy after fitting to fewer masks · rising: whether it still rises clearly.
     """
     rows = []

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roadworthy.audit.mask_information import check_classes
+from roadworthy.audit.tables import CONCLUSION_COLUMNS
 from roadworthy.core.errors import DataError
 from roadworthy.core.files import write_atomically
 from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, tables_of
@@ -28,33 +29,37 @@ class Audit:
 
     def conclusions(self) -> pd.DataFrame:
         """Method, order, imputer: was the class found in what the imputation reveals of the mask?"""
-        table = self.tables["conclusions"]
+        table = self._table("conclusions")
         # A narrow terminal hides the middle columns: those that are least needed.
         first, last = ["method", "order"], ["imputer", "conclusion"]
         return table[[*first, *(name for name in table.columns if name not in (*first, *last)), *last]].copy()
 
     def leakage(self) -> pd.DataFrame:
         """How well images imputed with the masks of others predict the class of these others, per fraction."""
-        return self.tables["leakage"].copy()
+        return self._table("leakage").copy()
 
     def masks(self) -> pd.DataFrame:
         """How well a classifier of the masks alone predicts the class."""
-        return self.tables["masks"].copy()
+        return self._table("masks").copy()
 
     def detection(self) -> pd.DataFrame:
         """How well imputed pixels can be detected."""
-        return self.tables["detection"].copy()
+        return self._table("detection").copy()
 
     def geometry(self) -> pd.DataFrame:
         """γ, the fraction of the removed signal that linear imputation does not restore."""
-        return self.tables["geometry"].copy()
+        return self._table("geometry").copy()
 
     def leads(self) -> pd.DataFrame:
         """How much of each method's lead over the next is geometry."""
-        return self.tables["leads"].copy() if "leads" in self.tables else pd.DataFrame()
+        return self._table("leads").copy()
+
+    def _table(self, name: str) -> pd.DataFrame:
+        empty = CONCLUSION_COLUMNS if name == "conclusions" else []
+        return self.tables.get(name, pd.DataFrame(columns=empty))
 
     def __repr__(self) -> str:
-        return f"<Audit of {self.tables['conclusions']['method'].nunique()} methods; print(audit.conclusions())>"
+        return f"<Audit of {self._table('conclusions')['method'].nunique()} methods; print(audit.conclusions())>"
 
     def save(self, folder: str | Path) -> None:
         """Write every table that has rows as CSV."""
