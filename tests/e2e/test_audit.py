@@ -53,8 +53,8 @@ def words(*target):
 def uninterrupted(project):
     """What the audit prints; its items are in the run directory `uninterrupted`."""
     output = invoke(project, *words("plan.toml", "--store", "uninterrupted")).stdout
-    # A baseline and 2 maps; masks and their learning curve: 2 methods at 2 shares (20 % in MoRF and in LeRF); 2 detectors,
-    # each on the masks of 2 methods, and with a reader of each; geometry of 2 methods.
+    # A baseline and 2 maps; masks and their learning curve: 2 methods at 2 shares (20 % in MoRF and in LeRF);
+    # 2 detectors, each on the masks of 2 methods, and with a reader of each; geometry of 2 methods.
     assert len(contents(project / "uninterrupted")) == 1 + 2 + 2 * 4 + 2 + 2 * 4 + 2
     return output
 

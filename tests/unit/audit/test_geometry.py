@@ -190,8 +190,8 @@ def test_a_lead_that_vanishes_where_debiasing_is_defined_is_reported_as_none():
 
 
 def test_an_accuracy_above_that_of_whole_images_has_no_debiased_one():
-    # Measured: IG-SG in LeRF at 30 % removed, .53 with .51 on whole images; γ = .06 turned a gain of .02 into .33. Where
-    # γ is clipped it is the same. A debiased accuracy equal to that of whole images is defined.
+    # Measured: IG-SG in LeRF at 30 % removed, .53 with .51 on whole images; γ = .06 turned a gain of .02 into .33.
+    # Where γ is clipped it is the same. A debiased accuracy equal to that of whole images is defined.
     points = debiased(curves(a={"lerf": [0.51, 0.53, 0.51]}), gammas(a=[0.06, 0.05]), chance=0.1)
     assert points["debiased"].tolist() == pytest.approx([np.nan, 0.51], nan_ok=True)
     assert "above that of whole images" in points["note"][0]

@@ -68,7 +68,7 @@ def test_masks_that_determine_the_class_do_not_leak_where_nothing_reveals_them()
 
 
 def test_the_class_of_the_imputed_image_itself_does_not_count():
-    # Images that are black or white by class, and random masks: everything is known about image k, nothing about mask i.
+    # Images that are black or white by class, and random masks: all is known about image k, nothing about mask i.
     labels = torch.arange(100) % 2
     images = labels[:, None, None, None].float().expand(-1, 1, 8, 8).clone()
     masks = Key(6).uniform(range(100), (8, 8)) < 0.3
@@ -112,7 +112,7 @@ def test_more_rows_predict_better_and_permuted_labels_are_at_chance():
     features = torch.from_numpy(np.eye(4)[labels]).float() + 2 * Key(0).normal(range(400), (4,))
     features = torch.cat([features, Key(1).normal(range(400), (60,))], dim=1)
     reading = read([features], labels, partition(labels, Key(0)), Key(0))
-    quarter, half, whole = (reading.predicted == labels).mean(axis=1)
+    quarter, _, whole = (reading.predicted == labels).mean(axis=1)
     assert 0.25 < quarter < whole
     assert len(reading.null) == PERMUTATIONS
     # Chance is 100 of 400; a mean of 99 permutations has a standard error of about 1.

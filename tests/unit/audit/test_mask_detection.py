@@ -136,14 +136,10 @@ def test_an_image_gets_a_new_mask_each_time_of_any_fraction_and_both_kinds():
     assert (blur > 0.5).sum() > 3
 
 
-def test_a_removed_block_is_revealed_by_a_fixed_color_and_also_by_linear_imputation():
-    # The error at logit 0 is no better than guessing, 21 % of 144 pixels. It once counted as "the mask is hidden"; but
-    # the detector ranks imputed pixels far above the others: it only does not know how many there are.
+def test_a_removed_block_is_detected_in_a_fixed_color_and_not_where_linear_imputation_continues_the_plane():
     world = worlds.sides(n=120)
     batch = Batch(torch.arange(120), world.images, world.labels)
-    removed = world.truth[60:] == 1
-    for imputer in (DatasetMean((float(world.images.mean()),)), NoisyLinear()):
+    removed = world.truth[60:] == 1  # the whole block: a plane is left, which linear imputation continues
+    for imputer, low, high in ((DatasetMean((float(world.images.mean()),)), 0.99, 1.0), (NoisyLinear(), 0.3, 0.7)):
         network = train_mask_detector(imputer, batch[:60], Key(0))
-        detection = detect(network, imputer, batch[60:], removed, Key(0))
-        assert detection.auc.mean() > 0.9
-    assert detection.error.mean() > 0.15
+        assert low <= detect(network, imputer, batch[60:], removed, Key(0)).auc.mean() <= high
