@@ -45,6 +45,6 @@ def test_the_masks_of_ig_sg_predict_the_class_clearly_above_chance(real_data):
     labels = torch.cat([batch.labels for batch in data.batches(500)])
     removed = rw.removal_mask(maps, 0.5, ids=data.ids)
     predictions = classify_masks(removed, labels, data.ids, key.fold("masks"), MASK_CLASSIFIERS["small"])
-    row = mask_table({("IG-SG", 0.5): predictions}, ("morf",), (0.5,)).iloc[0]
+    row = mask_table({("IG-SG", 0.5): [predictions]}, ("morf",), (0.5,)).iloc[0]
     assert row["low"] > row["chance"]
     assert row["bits_low"] > 0

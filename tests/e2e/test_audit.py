@@ -53,17 +53,17 @@ def words(*target):
 def uninterrupted(project):
     """What the audit prints; its items are in the run directory `uninterrupted`."""
     output = invoke(project, *words("plan.toml", "--store", "uninterrupted")).stdout
-    # A baseline and 2 maps; masks: 2 methods at 2 shares (20 % in MoRF and in LeRF); 2 detectors, each on the masks of
-    # 2 methods; geometry of 2 methods.
-    assert len(contents(project / "uninterrupted")) == 1 + 2 + 4 + 2 + 4 + 2
+    # A baseline and 2 maps; masks and their learning curve: 2 methods at 2 shares (20 % in MoRF and in LeRF);
+    # 2 detectors, each on the masks of 2 methods, and with a reader of each; geometry of 2 methods.
+    assert len(contents(project / "uninterrupted")) == 1 + 2 + 2 * 4 + 2 + 2 * 4 + 2
     return output
 
 
 def test_conclusions_are_printed_and_all_tables_are_written(project, uninterrupted):
     assert "Does the removed region give the class away?" in flat(uninterrupted)
-    assert "leak" in uninterrupted
+    assert "found" in uninterrupted
     tables = {path.stem: pd.read_csv(path) for path in (project / "uninterrupted" / "audit").iterdir()}
-    assert set(tables) == {"masks", "detection", "geometry", "conclusions"}
+    assert set(tables) == {"masks", "leakage", "detection", "geometry", "conclusions"}
     assert len(tables["masks"]) == 2 * 2
     assert len(tables["detection"]) == 2 * (2 + 2 * 2)  # per imputer: scatter, blobs, 2 methods in 2 orders
     assert len(tables["conclusions"]) == 2 * 2 * 2
@@ -78,7 +78,7 @@ def test_the_same_audit_in_memory_has_the_same_tables(project, uninterrupted):
         imputers=["fixed", "linear"], fractions=(0.5,), controls=(), progress=False,
     )  # fmt: skip
     tables = comparison.audit(fractions=(0.2,), progress=False).tables
-    for name in ("masks", "detection", "geometry", "conclusions"):
+    for name in ("masks", "leakage", "detection", "geometry", "conclusions"):
         stored = pd.read_csv(project / "uninterrupted" / "audit" / f"{name}.csv")
         here = pd.read_csv(StringIO(tables[name].to_csv(index=False)))
         rows = [column for column in ("imputer", "masks", "method", "order") if column in here]
@@ -122,7 +122,7 @@ def test_one_part_alone_leaves_the_tables_of_the_others_in_place(project):
     geometry = (project / "parts" / "audit" / "geometry.csv").read_bytes()
     invoke(project, *words("parts", "--only", "masks"))
     assert (project / "parts" / "audit" / "geometry.csv").read_bytes() == geometry
-    assert len(contents(project / "parts")) == 5 + 2 * 2
+    assert len(contents(project / "parts")) == 5 + 2 * 2 * 2  # with the learning curves
 
 
 def test_what_cannot_be_audited_is_an_error_with_the_cure(project):

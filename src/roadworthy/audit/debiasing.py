@@ -23,6 +23,9 @@ GEOMETRY_COLUMNS = (
 LEAD_COLUMNS = [
     "evaluator", "order", "method", "rival", "lead", "geometry", "gamma", "rival_gamma", "defined", "fractions", "text",
 ]  # fmt: skip
+ABOVE_WHOLE = "undefined: the accuracy is above that of whole images"
+BELOW_CHANCE = "undefined: the debiased accuracy is below chance"
+CLIPPED = "γ is clipped: divided by the nearest allowed value"
 _POINT = ["method", "order", "fraction"]
 
 
@@ -69,8 +72,10 @@ def _ratio(point: Reconstruction) -> tuple[float, float]:
 def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.DataFrame:
     """The points of `curves` (of the linear imputer only) that have a γ, with columns `gamma` and `debiased`, Acc'.
 
-    Acc' is undefined (NaN) below `chance` or above 1, where the assumption of a proportional loss does not hold.
-    `applies` marks the evaluator that debiasing was derived for: a model retrained on imputed images.
+    Acc' is undefined (NaN) where the assumption of a loss proportional to γ does not hold: where removal raised the
+    accuracy above that of whole images, as dividing a gain by γ only enlarges it, and where the result is below
+    `chance`. `note` says which, and where γ was clipped. `applies` marks the evaluator that debiasing was derived for:
+    a model retrained on imputed images.
     """
     if not 0 <= chance < 1:
         raise RangeError(f"chance={chance}: give the accuracy of guessing, such as 1/classes")
@@ -83,10 +88,14 @@ def debiased(curves: pd.DataFrame, geometry: pd.DataFrame, chance: float) -> pd.
     points = curves[curves["fraction"] > 0].merge(whole, on=setting)
     points = points.merge(geometry[[*_POINT, "gamma", "clipped"]], on=_POINT)
     value = points["whole"] - (points["whole"] - points["accuracy"]) / points["gamma"]
-    # Rounding must not exclude an accuracy of exactly chance or 1.
-    points["debiased"] = value.where((value > chance - 1e-9) & (value < 1 + 1e-9))
+    # Rounding must not exclude an accuracy of exactly chance, or of exactly that of whole images.
+    raised, below = points["accuracy"] > points["whole"] + 1e-9, value < chance - 1e-9
+    points["debiased"] = value.mask(raised | below)
+    clipped = points["clipped"].astype(bool)
+    notes = [ABOVE_WHOLE, BELOW_CHANCE, CLIPPED]
+    points["note"] = np.select([raised, below, clipped], notes, default="")
     points["applies"] = points["evaluator"] == "retrain"
-    columns = [*setting, "imputer", "fraction", "whole", "accuracy", "gamma", "clipped", "debiased", "applies"]
+    columns = [*setting, "imputer", "fraction", "whole", "accuracy", "gamma", "clipped", "debiased", "applies", "note"]
     return points[columns].reset_index(drop=True)
 
 
@@ -133,7 +142,8 @@ def _sentence(row: pd.Series) -> str:
     order = {"morf": "MoRF", "lerf": "LeRF"}.get(row["order"], row["order"])
     pair = f"{row['method']} over {row['rival']} in {order}"
     if not row["defined"]:
-        return f"{pair}: the share of geometry is undefined, as no debiased accuracy lies between chance and 1."
+        reason = "no debiased accuracy lies between chance and that of whole images"
+        return f"{pair}: the share of geometry is undefined, as {reason}."
     gammas = f"γ {row['gamma']:.2f} vs {row['rival_gamma']:.2f}"
     where = (
         f"at {row['defined']} of {row['fractions']} fractions" if row["defined"] < row["fractions"] else "on average"

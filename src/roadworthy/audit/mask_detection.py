@@ -1,8 +1,10 @@
 """Mask detection (paper, section 5.1): which pixels of an imputed image were imputed?
 
-Class information in a mask leaks only as far as the imputed image reveals the mask. The mask detector (the paper's
-imputation predictor), three convolutional layers, classifies each pixel as imputed or kept. It is trained on random
-masks, scattered and in blobs, of all fractions, and tested on held-out images, with such masks and with the methods'.
+Class information in a mask leaks only as far as the imputed image reveals the mask; how much does, `leakage` measures.
+The mask detector (the paper's
+imputation predictor), three convolutional layers, classifies each pixel as imputed or kept. It
+is trained on random masks, scattered and in blobs, of all fractions, and tested on held-out images, with such masks and
+with those of methods.
 """
 
 from collections.abc import Callable, Iterator

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d
 
+from roadworthy.audit.reader import CURVE, FOLDS, partition
 from roadworthy.core.errors import InputError
 from roadworthy.core.random import Key
 from roadworthy.core.results import Predictions
@@ -23,7 +24,8 @@ from roadworthy.training.loop import EpochRecord, fit, shuffled
 from roadworthy.training.recipe import Recipe
 from roadworthy.training.trainer import split
 
-FOLDS = 5
+_MIN_TRAINED = 8
+"""masks that a point of the learning curve needs; with fewer the majority class is predicted"""
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,11 @@ def classify_masks(
     key: Key,
     classifier: MaskClassifier,
     on_epoch: Callable[[EpochRecord], object] | None = None,
+    every: int = 1,
 ) -> Predictions:
     """Predict the class of each image from its mask alone, with a network trained on the other folds.
+
+    `every`: train on every 2nd or 4th of their masks only, for a learning curve.
 
     The best epoch is selected on a validation split of the training folds. Inputs are −1 and 1, so a mask and its
     complement carry the same information. Identical masks carry none: the majority class is predicted without training.
@@ -69,8 +74,11 @@ def classify_masks(
     else:
         inputs = _inputs(removed, classifier.side)
         probabilities = torch.empty(len(targets), len(classes))
-        for fold, (train, test) in enumerate(folds(targets.numpy(), key)):
+        for fold, (train, test) in enumerate(folds(targets.numpy(), key, every)):
             fold_key = key.fold("fold", fold)
+            if len(train) < _MIN_TRAINED and every > 1:
+                probabilities[test] = shares
+                continue
             network = _trained(inputs[train], targets[train], len(classes), classifier, fold_key, on_epoch)
             probabilities[test] = _probabilities(network, inputs[test])
     return Predictions(
@@ -81,17 +89,22 @@ def classify_masks(
     )
 
 
-def folds(labels: NDArray[np.int64], key: Key) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def folds(labels: NDArray[np.int64], key: Key, every: int = 1) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """(training rows, test rows) of a stratified cross-validation: each row is tested once.
 
-    Without stratification a class frequent in training is rare in testing, and guessing falls below chance.
+    Of the training rows every 2nd or 4th, stratified too, if `every` says so.
     """
-    mixed = key.fold("folds").permutation(0, len(labels))
-    by_class = mixed[np.argsort(labels[mixed], kind="stable")]
-    number = np.empty(len(labels), dtype=np.int64)
-    number[by_class] = np.arange(len(labels)) % FOLDS
+    parts = partition(labels, key)
     for fold in range(FOLDS):
-        yield np.flatnonzero(number != fold), np.flatnonzero(number == fold)
+        train = (parts.fold != fold) & (parts.place % every == 0)
+        yield np.flatnonzero(train), np.flatnonzero(parts.fold == fold)
+
+
+def learning_curve(
+    removed: Removed, labels: Labels, ids: Ids, key: Key, classifier: MaskClassifier
+) -> list[Predictions]:
+    """`classify_masks` trained on a quarter and on half of the masks; tested on all."""
+    return [classify_masks(removed, labels, ids, key, classifier, every=step) for step in CURVE if step > 1]
 
 
 def check_classes(labels: NDArray[np.int64], known: int = 0) -> None:
@@ -102,11 +115,12 @@ def check_classes(labels: NDArray[np.int64], known: int = 0) -> None:
             f"all {len(labels)} images are of class {present[0]}: with one class only, masks cannot leak the class; "
             "give images of at least two classes"
         )
-    if len(labels) < max(known, 2 * len(present), FOLDS):
+    least = 2 * FOLDS
+    if len(labels) < max(known, 2 * len(present), least):
         raise InputError(
-            f"{len(labels)} images of {max(known, len(present))} classes: the mask classifier is cross-validated, so "
-            f"the audit needs at least two images per class and {FOLDS} in all; give "
-            f"{max(2 * known, 2 * len(present), FOLDS)} images or more"
+            f"{len(labels)} images of {max(known, len(present))} classes: the audit is cross-validated, so it needs at "
+            f"least two images per class and {least} in all; give {max(2 * known, 2 * len(present), least)} images or "
+            "more"
         )
 
 

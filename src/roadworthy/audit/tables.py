@@ -1,7 +1,6 @@
-"""The audit's tables: class information in the masks, detection of imputed pixels, geometry, and the conclusions.
+"""The audit's tables: class information in the masks, leakage through imputation, detection, geometry, conclusions.
 
-What the masks reveal about the class (bits) leaks only as far as the imputed image reveals the mask (detectability):
-the leak is their product.
+Information is only bounded from below: "at least so many bits", or "none found with n masks", which proves nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,24 +8,41 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
 
 from roadworthy.audit.debiasing import GEOMETRY_COLUMNS, gamma_table
 from roadworthy.audit.geometry import Geometry
 from roadworthy.audit.information import bits_at_least, bits_if_optimal, chance, entropy
+from roadworthy.audit.reader import Reading
 from roadworthy.core.results import MaskDetection, Predictions
-from roadworthy.statistics.intervals import bounded_interval, share_interval
-
-LITTLE, MUCH = 0.01, 0.05
-"""Leaks as shares of the class entropy: below the first no leak is reported, from the second on the score should not
-be trusted. With ten classes a mask classifier proves 1 % at an accuracy of 17 % and 5 % at 27 %; with two classes at
-56 % and 63 %."""
+from roadworthy.statistics.intervals import CONFIDENCE, bounded_interval, share_interval
 
 MASK_COLUMNS = [
     "method", "order", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_low", "bits_high",
-    "bits_if_optimal", "images", "class_bits", "note",
+    "bits_if_optimal", "images", "class_bits", "note", "quarter", "half", "rising", "conclusion",
 ]  # fmt: skip
-DETECTION_COLUMNS = ["imputer", "masks", "fraction", "error", "auc", "low", "high", "guess", "order", "inverse", "note"]
-CONCLUSION_COLUMNS = ["method", "order", "imputer", "conclusion", "why", "leak"]
+LEAKAGE_COLUMNS = [
+    "method", "order", "imputer", "fraction", "accuracy", "low", "high", "chance", "bits", "bits_low", "bits_high",
+    "p", "images", "class_bits", "quarter", "half", "rising",
+]  # fmt: skip
+DETECTION_COLUMNS = [
+    "imputer", "masks", "fraction", "error", "auc", "low", "high", "guess", "order", "inverse", "auc_low", "auc_high",
+    "note",
+]  # fmt: skip
+CONCLUSION_COLUMNS = [
+    "method", "order", "imputer", "conclusion", "why", "found", "bits", "low", "high", "images", "fraction", "p",
+    "quarter", "half", "accuracy", "rising",
+]  # fmt: skip
+
+
+class LeakageSetting(NamedTuple):
+    """Whose masks were imputed into other images, and how."""
+
+    method: str
+    order: str
+    imputer: str
+    fraction: float
 
 
 class DetectionSetting(NamedTuple):
@@ -39,21 +55,22 @@ class DetectionSetting(NamedTuple):
 
 
 def audit_tables(
-    mask_predictions: Mapping[tuple[str, float], Predictions],
+    mask_predictions: Mapping[tuple[str, float], Sequence[Predictions]],
+    readings: Mapping[LeakageSetting, Reading],
     detections: Mapping[DetectionSetting, MaskDetection],
     geometries: Sequence[Geometry],
     orders: Sequence[str],
     fractions: Sequence[float],
 ) -> dict[str, pd.DataFrame]:
-    """The tables masks, detection, geometry and conclusions, by name."""
-    masks, detection = mask_table(mask_predictions, orders, fractions), detection_table(detections)
+    """The tables masks, leakage, detection, geometry and conclusions, by name."""
     gammas = [gamma_table(geometry) for geometry in geometries]
     geometry = pd.concat(gammas) if gammas else pd.DataFrame(columns=list(GEOMETRY_COLUMNS))
     return {
-        "masks": masks,
-        "detection": detection,
+        "masks": mask_table(mask_predictions, orders, fractions),
+        "leakage": leakage_table(readings),
+        "detection": detection_table(detections),
         "geometry": geometry.reset_index(drop=True),
-        "conclusions": conclusion_table(masks, detection),
+        "conclusions": conclusion_table(readings),
     }
 
 
@@ -66,14 +83,19 @@ def most_relevant_share(order: str, fraction: float) -> float:
     return fraction if order == "morf" else round(1 - fraction, 12)
 
 
+# ── masks alone ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def mask_table(
-    predictions: Mapping[tuple[str, float], Predictions], orders: Sequence[str], fractions: Sequence[float]
+    predictions: Mapping[tuple[str, float], Sequence[Predictions]], orders: Sequence[str], fractions: Sequence[float]
 ) -> pd.DataFrame:
-    """One row per method, order and fraction; `predictions` of the mask classifier by method and `most_relevant_share`.
+    """One row per method, order and fraction; `predictions` of the mask classifier by method and `most_relevant_share`,
+    trained on all masks, and, if there is a learning curve, before it on a quarter and on half.
 
     accuracy, low, high: of the mask classifier, cross-validated · chance: the share of the most frequent class · bits,
     bits_low, bits_high: class information in the masks that the accuracy and its interval prove · bits_if_optimal: at
-    most this much, if no classifier could do better · class_bits: entropy of the class.
+    most this much, if no classifier could do better · class_bits: entropy of the class · quarter, half: the accuracy
+    after training on fewer masks, NaN if not measured · rising: whether it still rises clearly · conclusion: in words.
     """
     rows = [
         (method, order, fraction, *_mask_row(predictions[method, share]))
@@ -86,96 +108,170 @@ def mask_table(
     return pd.DataFrame(rows, columns=MASK_COLUMNS)
 
 
-def _mask_row(predictions: Predictions) -> tuple[float | int | str, ...]:
-    shares = np.unique(predictions.labels, return_counts=True)[1] / len(predictions)
-    hits = predictions.correct.astype(np.float64)[None]
-    accuracy, (low, high) = float(hits.mean()), share_interval(hits)
-    constant = len(np.unique(predictions.predicted)) == 1
+def _mask_row(curve: Sequence[Predictions]) -> tuple[Any, ...]:
+    last = curve[-1]
+    row = _row(last.labels, np.stack([predictions.correct for predictions in curve]))
+    constant = len(np.unique(last.predicted)) == 1
+    found = row.bits_low > 0
+    conclusion = at_least(row.bits, row.bits_low, row.bits_high) if found else none_found(row.images)
     return (
-        *(accuracy, low, high, chance(shares)),
-        *(bits_at_least(value, shares) for value in (accuracy, low, high)),
-        *(bits_if_optimal(accuracy, shares), len(predictions), entropy(shares)),
-        "the same prediction for every mask: they are all equal, or carry no class information" if constant else "",
+        *(row.accuracy, row.low, row.high, row.chance, row.bits, row.bits_low, row.bits_high),
+        *(bits_if_optimal(row.accuracy, _shares(last.labels)), row.images, row.class_bits),
+        "the same prediction for every mask" if constant else "",
+        *(row.quarter, row.half, row.rising),
+        conclusion + ("; still rising" if found and row.rising else ""),
     )
+
+
+class _Row(NamedTuple):
+    accuracy: float
+    low: float
+    high: float
+    chance: float
+    bits: float
+    bits_low: float
+    bits_high: float
+    images: int
+    class_bits: float
+    quarter: float
+    half: float
+    rising: bool
+
+
+def _row(labels: NDArray[np.int64], correct: NDArray[np.bool_], confidence: float = CONFIDENCE) -> _Row:
+    """The bits that held-out predictions prove; `correct` has one row, or those of a learning curve, all masks last."""
+    shares, hits = _shares(labels), correct[-1]
+    accuracy, (low, high) = float(hits.mean()), share_interval(hits[None].astype(np.float64), confidence)
+    bits, bits_low, bits_high = (bits_at_least(value, shares) for value in (accuracy, low, high))
+    quarter, half = (float(fewer.mean()) for fewer in correct[:-1]) if len(correct) == 3 else (np.nan, np.nan)
+    rising = len(correct) == 3 and rises(correct[1], hits)
+    known = (accuracy, low, high, chance(shares), bits, bits_low, bits_high)
+    return _Row(*known, len(labels), entropy(shares), quarter, half, rising)
+
+
+def _shares(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(np.unique(labels, return_counts=True)[1] / len(labels))
+
+
+def rises(half: NDArray[np.bool_], whole: NDArray[np.bool_]) -> bool:
+    """Whether twice as many training masks clearly predict more: the exact sign test of the same test masks, at 5 %.
+
+    >>> five, none = np.ones(5, dtype=bool), np.zeros(5, dtype=bool)
+    >>> rises(none, five), rises(none[:4], five[:4])  # p = 1/32, 1/16
+    (True, False)
+    """
+    gained, lost = int((whole & ~half).sum()), int((half & ~whole).sum())
+    return gained + lost > 0 and float(stats.binomtest(gained, gained + lost, alternative="greater").pvalue) <= 0.05
+
+
+def at_least(bits: float, low: float, high: float) -> str:
+    return f"at least {bits:.2f} bits [{low:.2f}, {high:.2f}]"
+
+
+def none_found(masks: int) -> str:
+    return f"none found with {masks:,} masks"
+
+
+# ── through the imputation ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def leakage_table(readings: Mapping[LeakageSetting, Reading]) -> pd.DataFrame:
+    """One row per method, order, imputer and fraction.
+
+    accuracy, low, high: of predicting the class of a mask's own image from another image imputed with it, held out ·
+    chance · bits, bits_low, bits_high: what the accuracy and its interval prove · p: share of permutations of labels
+    with as many correct predictions, for this fraction alone · images: how many masks · class_bits: class entropy ·
+    quarter, half: the accuracy after fitting to fewer masks · rising: whether it still rises clearly.
+    """
+    rows = []
+    for setting, reading in readings.items():
+        row = _row(reading.labels, _correct(reading))
+        method, order, imputer, fraction = setting
+        rows.append((method, order, imputer, fraction, *row[:7], _p_value([reading]), *row[7:]))
+    return pd.DataFrame(rows, columns=LEAKAGE_COLUMNS)
+
+
+def _correct(reading: Reading) -> NDArray[np.bool_]:
+    return np.asarray(reading.predicted == reading.labels)
+
+
+def _p_value(readings: Sequence[Reading]) -> float:
+    """Of no information at any fraction: by the largest standardized number of correct predictions (Westfall-Young).
+
+    The labels were permuted alike at all fractions, so the p-value is exact, for one conclusion from all of them.
+    """
+    largest = np.max([_standardized(reading) for reading in readings], axis=0)
+    return float((largest >= largest[0] - 1e-9).mean())
+
+
+def _standardized(reading: Reading) -> NDArray[np.float64]:
+    """Correct predictions with the true labels, first, and with permuted ones; in standard deviations."""
+    hits = np.concatenate([[_correct(reading)[-1].sum()], reading.null]).astype(np.float64)
+    return np.asarray((hits - hits.mean()) / (hits.std() or 1.0))
+
+
+def conclusion_table(readings: Mapping[LeakageSetting, Reading]) -> pd.DataFrame:
+    """One row per method, order and imputer: was a leak found at any fraction?
+
+    conclusion: "leak found: at least x bits [low, high]" or "none found with n masks" · why: in words · found · bits,
+    low, high: at the fraction where most was found; the interval allows for the choice · p: of no leak at any fraction.
+    """
+    groups: dict[tuple[str, str, str], dict[float, Reading]] = {}
+    for setting, reading in readings.items():
+        groups.setdefault(setting[:3], {})[setting.fraction] = reading
+    rows = [(*setting, *_conclusion(by_fraction)) for setting, by_fraction in groups.items()]
+    return pd.DataFrame(rows, columns=CONCLUSION_COLUMNS)
+
+
+def _conclusion(readings: Mapping[float, Reading]) -> tuple[Any, ...]:
+    fraction = max(readings, key=lambda fraction: _standardized(readings[fraction])[0])
+    reading, p = readings[fraction], _p_value(list(readings.values()))
+    row = _row(reading.labels, _correct(reading), 1 - (1 - CONFIDENCE) / len(readings))
+    found = p <= 1 - CONFIDENCE and row.bits_low > 0
+    bits = (row.bits, row.bits_low, row.bits_high)
+    conclusion = f"leak found: {at_least(*bits)}" if found else none_found(row.images)
+    why = _why(row, fraction, found) + (f" (p = {p:.2f})" if not found else "")
+    return (
+        *(conclusion, why, found, *bits, row.images, fraction, p),
+        *(row.quarter, row.half, row.accuracy, row.rising),
+    )
+
+
+def _why(row: _Row, fraction: float, found: bool) -> str:
+    accuracy = f"{row.accuracy:.0%} [{row.low:.0%}, {row.high:.0%}], chance is {row.chance:.0%}"
+    text = f"at {fraction:.0%} removed, another image imputed with the mask predicts its class with accuracy {accuracy}"
+    if not found:
+        return f"{text}: not clearly more"
+    counts = f"{row.images // 4:,}, {row.images // 2:,} and {row.images:,} masks"
+    curve = f"with {counts} {row.quarter:.0%}, {row.half:.0%}, {row.accuracy:.0%}"
+    return f"{text}; {curve}" + (": still rising, more masks may prove more" if row.rising else "")
+
+
+# ── detection of imputed pixels ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def detection_table(detections: Mapping[DetectionSetting, MaskDetection]) -> pd.DataFrame:
     """One row per imputer, kind of masks, order and fraction.
 
-    error, low, high: share of misclassified pixels with its interval over images · auc: of imputed against kept pixels
-    · guess: the error of the best constant prediction, which means no detection · inverse: the error of calling every
-    pixel of the imputed color imputed, NaN unless the imputer uses one color · note: where neither error beats a guess.
+    auc, auc_low, auc_high: of imputed against kept pixels of the same image, with its interval over images; ½ means no
+    detection · error, low, high: share of pixels that are misclassified at logit 0, by a detector that does not know
+    the fraction (the paper's measure) · guess: the error of the best constant prediction, which knows it · inverse: the
+    error of calling every pixel of the imputed color imputed, NaN unless the imputer uses one color · note: where the
+    AUC is not clearly above ½.
     """
-    rows = [
-        (
-            *(setting.imputer, setting.masks, setting.fraction),
-            *(float(detection.error.mean()), float(detection.auc.mean())),
-            *bounded_interval(detection.error, (0.0, 1.0)),
-            *(min(setting.fraction, 1 - setting.fraction), setting.order, float(detection.trivial_error.mean())),
+    rows = []
+    for setting, detection in detections.items():
+        auc = bounded_interval(detection.auc, (0.0, 1.0))
+        inverse = float(detection.trivial_error.mean())
+        guess = min(setting.fraction, 1 - setting.fraction)
+        detected = auc[0] > 0.5 or inverse < guess
+        rows.append(
+            (
+                *(setting.imputer, setting.masks, setting.fraction),
+                *(float(detection.error.mean()), float(detection.auc.mean())),
+                *bounded_interval(detection.error, (0.0, 1.0)),
+                *(guess, setting.order, inverse, *auc),
+                "" if detected else f"not detected in {len(detection.auc):,} images: the AUC is not clearly above 1/2",
+            )
         )
-        for setting, detection in detections.items()
-    ]
-    table = pd.DataFrame(rows, columns=DETECTION_COLUMNS[:-1])
-    undetected = table[["error", "inverse"]].min(axis=1) >= table["guess"]
-    # The constant prediction knows the fraction; the detector was trained on all fractions and does not.
-    note = "no better than a constant prediction, which knows the fraction: counts as not detected"
-    table["note"] = np.where(undetected, note, "")
-    return table
-
-
-def conclusion_table(masks: pd.DataFrame, detection: pd.DataFrame) -> pd.DataFrame:
-    """One row per method, order and imputer.
-
-    conclusion: "leak-free", "leaks a little" or "leaks" · why: in words · leak: the share of the class entropy that the
-    imputed masks leak, at the worst fraction.
-    """
-    columns = ["method", "order", "imputer", "fraction", "error", "inverse", "guess"]
-    by_method = detection.rename(columns={"masks": "method"})[columns]
-    both = masks.merge(by_method, on=["method", "order", "fraction"], how="inner", sort=False)
-    rows = [
-        (*setting, *_conclusion(block.to_dict("records")))
-        for setting, block in both.groupby(["method", "order", "imputer"], sort=False)
-    ]
-    return pd.DataFrame(rows, columns=CONCLUSION_COLUMNS)
-
-
-def _conclusion(rows: Sequence[Mapping[Any, Any]]) -> tuple[str, str, float]:
-    worst = max(rows, key=lambda row: (leak(row), row["accuracy"]))
-    value = leak(worst)
-    conclusion = "leak-free" if value < LITTLE else "leaks a little" if value < MUCH else "leaks"
-    accuracy = f"{worst['accuracy']:.0%} [{worst['low']:.0%}, {worst['high']:.0%}]"
-    text = (
-        f"at {worst['fraction']:.0%} removed the masks alone predict the class with accuracy {accuracy}, "
-        f"chance is {worst['chance']:.0%}"
-    )
-    largest = max(_largest_leak(row) for row in rows)
-    doubt = f"; a leak of up to {largest:.0%} is not excluded: use more images" if largest >= MUCH > value else ""
-    if worst["low"] <= worst["chance"]:
-        return conclusion, f"{text}: not clearly more{doubt}", value
-    bits = f"{worst['bits']:.2f} of {worst['class_bits']:.2f} bits" if worst["class_bits"] else "nothing"
-    detected = f"{detectability(worst):.0%} of the mask is detectable"
-    return conclusion, f"{text}: {bits}; {detected}: {value:.1%} of the class information leaks{doubt}", value
-
-
-def leak(row: Mapping[Any, Any]) -> float:
-    """The proven share of the class entropy that the masks carry, times the share of the mask that is detectable."""
-    if row["low"] <= row["chance"] or not row["class_bits"]:
-        return 0.0
-    return float(row["bits"] / row["class_bits"] * detectability(row))
-
-
-def _largest_leak(row: Mapping[Any, Any]) -> float:
-    """The leak at the upper end of the accuracy's interval."""
-    return float(row["bits_high"] / row["class_bits"] * detectability(row)) if row["class_bits"] else 0.0
-
-
-def detectability(row: Mapping[Any, Any]) -> float:
-    """The relative reduction of the guessing error by the better of mask detector and trivial inverse.
-
-    >>> detectability({"error": 0.2, "inverse": 0.05, "guess": 0.5})
-    0.9
-    >>> detectability({"error": 0.6, "inverse": float("nan"), "guess": 0.5})
-    0.0
-    """
-    error = float(np.nanmin([row["error"], row["inverse"]]))
-    return max(0.0, 1 - error / row["guess"]) if row["guess"] else 0.0
+    return pd.DataFrame(rows, columns=DETECTION_COLUMNS)

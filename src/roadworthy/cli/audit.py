@@ -20,6 +20,7 @@ class Classifier(StrEnum):
 
 
 class Question(StrEnum):
+    leakage = "leakage"
     masks = "masks"
     detection = "detection"
     geometry = "geometry"
@@ -41,12 +42,13 @@ def audit(
     only: Annotated[
         list[Question] | None,
         typer.Option(
-            help="Run this part only: information in masks, detection of imputed pixels, geometry. May be repeated."
+            help="Run this part only: leakage through imputation, information in masks, detection of imputed pixels, "
+            "geometry. May be repeated."
         ),
     ] = None,
     jobs: Jobs = 0,
 ) -> None:
-    """Audit a benchmark for leakage: do the masks reveal the class, and do imputed images reveal the masks?
+    """Audit a benchmark for leakage: do imputed images reveal the class by the mask alone?
 
     Computes what is missing, including maps. Prints the conclusions and writes all tables as CSV to audit/ in the run
     directory, where they replace those of an earlier audit.
@@ -76,7 +78,7 @@ def _show(audit: "Audit", folder: Path) -> None:
         for column in ("method", "order", "imputer", "conclusion", "why"):
             shown.add_column(column, overflow="fold")
         for row in table.to_dict("records"):
-            style = {"leaks": "red", "leaks a little": "yellow"}.get(row["conclusion"])
+            style = "red" if row["found"] else None
             cells = (escape(str(row[column])) for column in ("method", "order", "imputer", "conclusion", "why"))
             shown.add_row(*cells, style=style)
         if len(table):

@@ -111,4 +111,4 @@ def _show(table: "pd.DataFrame") -> None:
             cells = (f"{row.fraction:.0%}", escape(str(row.imputer)), f"{row.mse:.5f}", f"{row.auc:.2f}")
             shown.add_row(*cells, f"{row.milliseconds:.3f}")
         console.print(shown)
-    say("Lower MSE is more accurate; at an AUC of 0.5 imputed pixels cannot be detected.")
+    say("Lower MSE is more accurate; at an AUC of 0.5 this detector does not find imputed pixels.")

@@ -47,7 +47,7 @@ class MaskDetection(NamedTuple):
     """How well imputed pixels can be detected in an imputed image, per image `(n,)`."""
 
     error: NDArray[np.float64]
-    """share of pixels that the mask detector misclassifies"""
+    """share of pixels that the mask detector misclassifies at logit 0, without knowing how many were removed"""
     auc: NDArray[np.float64]
     """ROC AUC of the detector's logits, imputed against kept pixels"""
     trivial_error: NDArray[np.float64]

@@ -1,50 +1,37 @@
 """The leakage audit as items: what is measured, and the tables that follow.
 
-masks: a classifier of one method's masks at one fraction · detector: a detector of imputed pixels, one per imputer ·
-detection: that detector on the masks of one method · geometry: γ of one method's masks.
+masks: a classifier of one method's masks at one fraction · curve: the same, trained on fewer masks · detector: a
+detector of imputed pixels, one per imputer · detection: that detector on the masks of one method · leak: a reader of
+images that were imputed with the masks of others · geometry: γ of one method's masks.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
-import torch
-from numpy.typing import NDArray
 
 from roadworthy.audit.debiasing import linear_leads
-from roadworthy.audit.geometry import Geometry, Reconstruction, geometry_of
-from roadworthy.audit.mask_detection import (
-    RECIPE,
-    TEST_PIXELS,
-    TRAIN_PIXELS,
-    WIDTH,
-    detect,
-    mask_detector,
-    train_mask_detector,
-    train_test_images,
-)
-from roadworthy.audit.mask_information import FOLDS, MASK_CLASSIFIERS, classify_masks
-from roadworthy.audit.tables import DetectionSetting, audit_tables, most_relevant_share
+from roadworthy.audit.geometry import Geometry, Reconstruction
+from roadworthy.audit.leakage import ROUNDS
+from roadworthy.audit.mask_detection import RECIPE, TEST_PIXELS, TRAIN_PIXELS, WIDTH
+from roadworthy.audit.mask_information import MASK_CLASSIFIERS
+from roadworthy.audit.reader import CURVE, FOLDS, PERMUTATIONS, RIDGE, Reading
+from roadworthy.audit.tables import DetectionSetting, LeakageSetting, audit_tables, most_relevant_share
 from roadworthy.core.errors import InputError, RangeError
-from roadworthy.core.masks import MASKS, checked_fractions, random_removal, removed_at
-from roadworthy.core.random import Key
+from roadworthy.core.masks import checked_fractions
 from roadworthy.core.results import Copy, MaskDetection, Predictions
-from roadworthy.core.types import Dataset, Ids, Labels, Maps
-from roadworthy.datasets.subsets import picked
-from roadworthy.evaluation.orders import most_relevant_first, rank
+from roadworthy.experiments.audit_measures import array_name, method_settings, random_settings
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Arrays, Block, Item
-from roadworthy.experiments.recorded import as_predictions, prediction_arrays
+from roadworthy.experiments.recorded import as_predictions
 from roadworthy.experiments.stores import Store
-from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind
 
 FRACTIONS = (0.1, 0.5, 0.9)
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
-    "masks": ("masks",),
+    "leakage": ("detector", "leak"),
+    "masks": ("masks", "curve"),
     "detection": ("detector", "detection"),
     "geometry": ("geometry",),
 }
@@ -120,11 +107,13 @@ class AuditDesign:
         found: dict[Measure, None] = {}
         for method in self.methods:
             for order, fraction in product(self.orders, self.settings.fractions):
-                found[Measure("masks", method, fraction=most_relevant_share(order, fraction))] = None
+                for name in ("masks", "curve"):
+                    found[Measure(name, method, fraction=most_relevant_share(order, fraction))] = None
             found[Measure("geometry", method)] = None
         for imputer in self.imputers:
             found[Measure("detector", imputer=imputer)] = None
-            found |= dict.fromkeys(Measure("detection", method, imputer) for method in self.methods)
+            for name in ("detection", "leak"):
+                found |= dict.fromkeys(Measure(name, method, imputer) for method in self.methods)
         return [measure for measure in found if measure.name in names]
 
     def items(self) -> dict[Measure, Item]:
@@ -147,14 +136,18 @@ class AuditDesign:
             "recipe": asdict(RECIPE),
             **fractions,
         }
+        masks = {
+            "fraction": measure.fraction,
+            "classifier": settings.classifier,
+            "side": classifier.side,
+            "recipe": asdict(classifier.recipe),
+            "folds": FOLDS,
+        }
+        reader = {"folds": FOLDS, "rounds": ROUNDS, "permutations": PERMUTATIONS, "ridge": RIDGE, "curve": list(CURVE)}
         specs: dict[str, dict[str, Any]] = {
-            "masks": {
-                "fraction": measure.fraction,
-                "classifier": settings.classifier,
-                "side": classifier.side,
-                "recipe": asdict(classifier.recipe),
-                "folds": FOLDS,
-            },
+            "masks": masks,
+            "curve": {**masks, "curve": list(CURVE)},
+            "leak": {"imputer": design.imputers.get(measure.imputer), **orders, **fractions, "reader": reader},
             "geometry": {**orders, **fractions},
             "detector": {"imputer": design.imputers.get(measure.imputer), **training},
             "detection": {"imputer": design.imputers.get(measure.imputer), **orders, **training},
@@ -165,126 +158,11 @@ class AuditDesign:
             needs += [design.map_item(measure.method, block, copy) for block in self.blocks]
         if measure.imputer:
             needs += design.imputer_item(measure.imputer)
-        if measure.name == "detection":
+        if measure.name in ("detection", "leak"):
             needs.append(self.item(Measure("detector", imputer=measure.imputer)))
         label = {**measure._asdict(), "orders": self.orders, **fractions, "classifier": settings.classifier}
         spec = {"measure": measure.name, "seed": design.seeds[0], "threads": design.threads, **specs[measure.name]}
         return Item("audit", spec, label, tuple(needs))
-
-
-# ── measuring ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Subject(NamedTuple):
-    """The images that were evaluated, in the order of their rows, with known labels."""
-
-    data: Dataset
-    ids: Ids
-    labels: Labels
-    key: Key
-
-
-def measure(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint: Path | None) -> Computed:
-    for item in items:
-        yield item, MEASURES[item.spec["measure"]](worker, item, inputs)
-
-
-def _subject(worker: Worker, item: Item, inputs: Inputs) -> Subject:
-    baselines = of_kind(item, "baseline")
-    rows = [row for need in baselines for row in block_of(need).rows]
-    order = np.argsort(rows)
-    known = Predictions.join([as_predictions(inputs[need.id]) for need in baselines]).take(order.tolist())
-    data = picked(worker.experiment.data, sorted(rows))
-    return Subject(data, torch.from_numpy(known.ids), torch.from_numpy(known.labels), Key(item.spec["seed"]))
-
-
-def _maps(item: Item, inputs: Inputs) -> Maps:
-    needs = of_kind(item, "maps")
-    rows = [row for need in needs for row in block_of(need).rows]
-    return torch.from_numpy(np.concatenate([inputs[need.id]["maps"] for need in needs])[np.argsort(rows)])
-
-
-def _masks(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
-    subject = _subject(worker, item, inputs)
-    ranks = most_relevant_first(_maps(item, inputs), subject.ids, subject.key)
-    removed = removed_at(ranks, item.label["fraction"])
-    classifier = MASK_CLASSIFIERS[item.label["classifier"]]
-    return prediction_arrays(
-        classify_masks(removed, subject.labels, subject.ids, subject.key.fold("masks"), classifier)
-    )
-
-
-def _detector(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
-    subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
-    train, tested, _ = train_test_images(subject.data, subject.key)
-    network = train_mask_detector(imputer, train, subject.key.fold("predictor"))
-    found = {}
-    for setting in _random_masks(item.label["imputer"], item.label["fractions"]):
-        removed = random_removal(tested, setting.masks, setting.fraction, subject.key.fold("predictor", "test"))
-        found[setting] = detect(network, imputer, tested, removed, subject.key)
-    weights = {f"weights.{name}": tensor.numpy() for name, tensor in network.state_dict().items()}
-    return {**weights, **_detection_arrays(found)}
-
-
-def _detection(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
-    subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
-    _, tested, rows = train_test_images(subject.data, subject.key)
-    network = mask_detector(tested.images.shape[1])
-    arrays = inputs[of_kind(item, "audit")[0].id]
-    network.load_state_dict(
-        {
-            name.removeprefix("weights."): torch.from_numpy(np.array(array))
-            for name, array in arrays.items()
-            if name.startswith("weights.")
-        }
-    )
-    ranks = rank(_orders(worker, item), _maps(item, inputs)[rows], tested.ids, subject.key)
-    found = {}
-    for setting in _method_masks(item.label):
-        removed = removed_at(ranks[setting.order], setting.fraction)
-        found[setting] = detect(network.eval(), imputer, tested, removed, subject.key)
-    return _detection_arrays(found)
-
-
-def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
-    subject, method = _subject(worker, item, inputs), item.label["method"]
-    maps = {method: lambda: _maps(item, inputs)}
-    found = geometry_of(subject.data, subject.labels, maps, _orders(worker, item), item.label["fractions"], subject.key)
-    sums = {
-        f"{name} {row.order} {row.fraction}": getattr(row, name)
-        for row in found.reconstructions
-        for name in ("residual", "total")
-    }
-    return {"blur": found.blur[method], **sums}
-
-
-MEASURES: Mapping[str, Callable[[Worker, Item, Inputs], Arrays]] = {
-    "masks": _masks,
-    "detector": _detector,
-    "detection": _detection,
-    "geometry": _geometry,
-}
-
-
-def _orders(worker: Worker, item: Item) -> dict[str, Any]:
-    return {name: worker.experiment.orders[name] for name in item.label["orders"]}
-
-
-def _random_masks(imputer: str, fractions: Sequence[float]) -> list[DetectionSetting]:
-    return [DetectionSetting(imputer, pattern, "", fraction) for pattern, fraction in product(MASKS, fractions)]
-
-
-def _method_masks(label: Mapping[str, Any]) -> list[DetectionSetting]:
-    pairs = product(label["orders"], label["fractions"])
-    return [DetectionSetting(label["imputer"], label["method"], order, fraction) for order, fraction in pairs]
-
-
-def _detection_arrays(found: Mapping[DetectionSetting, MaskDetection]) -> dict[str, NDArray[Any]]:
-    return {_name(setting, name): array for setting, row in found.items() for name, array in row._asdict().items()}
-
-
-def _name(setting: DetectionSetting, field_name: str) -> str:
-    return f"{field_name} {setting.order or setting.masks} {setting.fraction}"
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -293,8 +171,10 @@ def _name(setting: DetectionSetting, field_name: str) -> str:
 def tables_of(
     items: Iterable[Item], store: Store, curves: pd.DataFrame | None, chance: float
 ) -> dict[str, pd.DataFrame]:
-    """masks, detection, geometry, leads and conclusions, from the items that are stored."""
-    read: dict[tuple[str, float], Predictions] = {}
+    """masks, leakage, detection, geometry, leads and conclusions, from the items that are stored."""
+    masks: dict[tuple[str, float], list[Predictions]] = {}
+    fewer: dict[tuple[str, float], list[Predictions]] = {}
+    readings: dict[LeakageSetting, Reading] = {}
     detected: dict[DetectionSetting, MaskDetection] = {}
     shapes: list[Geometry] = []
     orders: dict[str, None] = {}
@@ -304,24 +184,48 @@ def tables_of(
         orders |= dict.fromkeys(label["orders"])
         fractions |= dict.fromkeys(label["fractions"])
         if kind == "masks":
-            read[label["method"], label["fraction"]] = as_predictions(arrays)
+            masks[label["method"], label["fraction"]] = [as_predictions(arrays)]
+        elif kind == "curve":
+            fewer[label["method"], label["fraction"]] = _curve_from(arrays)
+        elif kind == "leak":
+            readings |= _readings_from(arrays, label)
         elif kind == "detector":
-            detected |= dict(_detections(arrays, _random_masks(label["imputer"], label["fractions"])))
+            detected |= dict(_detections(arrays, random_settings(label["imputer"], label["fractions"])))
         elif kind == "detection":
-            detected |= dict(_detections(arrays, _method_masks(label)))
+            detected |= dict(_detections(arrays, method_settings(label)))
         else:
             shapes.append(_geometry_from(arrays, label))
-    tables = audit_tables(read, detected, shapes, list(orders), list(fractions))
+    with_curves = {setting: [*fewer.get(setting, []), *last] for setting, last in masks.items()}
+    tables = audit_tables(with_curves, readings, detected, shapes, list(orders), list(fractions))
     if curves is not None and len(tables["geometry"]):
         tables["leads"] = linear_leads(curves, tables["geometry"], chance)
     return tables
+
+
+def _curve_from(arrays: Arrays) -> list[Predictions]:
+    numbers = sorted({name.rpartition(" ")[2] for name in arrays})
+    return [
+        as_predictions(
+            {name.removesuffix(f" {number}"): array for name, array in arrays.items() if name.endswith(f" {number}")}
+        )
+        for number in numbers
+    ]
+
+
+def _readings_from(arrays: Arrays, label: Mapping[str, Any]) -> dict[LeakageSetting, Reading]:
+    return {
+        LeakageSetting(setting.masks, setting.order, setting.imputer, setting.fraction): Reading(
+            *(arrays[array_name(setting, name)] for name in Reading._fields)
+        )
+        for setting in method_settings(label)
+    }
 
 
 def _detections(
     arrays: Arrays, settings: Iterable[DetectionSetting]
 ) -> Iterator[tuple[DetectionSetting, MaskDetection]]:
     for setting in settings:
-        yield setting, MaskDetection(*(arrays[_name(setting, name)] for name in MaskDetection._fields))
+        yield setting, MaskDetection(*(arrays[array_name(setting, name)] for name in MaskDetection._fields))
 
 
 def _geometry_from(arrays: Arrays, label: Mapping[str, Any]) -> Geometry:

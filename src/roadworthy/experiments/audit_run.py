@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roadworthy.audit.mask_information import check_classes
+from roadworthy.audit.tables import CONCLUSION_COLUMNS
 from roadworthy.core.errors import DataError
 from roadworthy.core.files import write_atomically
 from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, tables_of
@@ -17,7 +18,7 @@ from roadworthy.experiments.recorded import as_predictions
 from roadworthy.experiments.runner import Executor, GroupKey, Listener, ManifestWriter, Session, Silent, run_items
 from roadworthy.experiments.source import Source
 
-TABLES = ("conclusions", "masks", "detection", "geometry", "leads")
+TABLES = ("conclusions", "leakage", "masks", "detection", "geometry", "leads")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,29 +28,38 @@ class Audit:
     tables: Mapping[str, pd.DataFrame]
 
     def conclusions(self) -> pd.DataFrame:
-        """Method, order, imputer: whether the removed region itself gives the class away."""
-        table = self.tables["conclusions"]
+        """Method, order, imputer: was the class found in what the imputation reveals of the mask?"""
+        table = self._table("conclusions")
         # A narrow terminal hides the middle columns: those that are least needed.
-        return table[["method", "order", "why", "leak", "imputer", "conclusion"]].copy()
+        first, last = ["method", "order"], ["imputer", "conclusion"]
+        return table[[*first, *(name for name in table.columns if name not in (*first, *last)), *last]].copy()
+
+    def leakage(self) -> pd.DataFrame:
+        """How well images imputed with the masks of others predict the class of these others, per fraction."""
+        return self._table("leakage").copy()
 
     def masks(self) -> pd.DataFrame:
         """How well a classifier of the masks alone predicts the class."""
-        return self.tables["masks"].copy()
+        return self._table("masks").copy()
 
     def detection(self) -> pd.DataFrame:
         """How well imputed pixels can be detected."""
-        return self.tables["detection"].copy()
+        return self._table("detection").copy()
 
     def geometry(self) -> pd.DataFrame:
         """γ, the fraction of the removed signal that linear imputation does not restore."""
-        return self.tables["geometry"].copy()
+        return self._table("geometry").copy()
 
     def leads(self) -> pd.DataFrame:
         """How much of each method's lead over the next is geometry."""
-        return self.tables["leads"].copy() if "leads" in self.tables else pd.DataFrame()
+        return self._table("leads").copy()
+
+    def _table(self, name: str) -> pd.DataFrame:
+        empty = CONCLUSION_COLUMNS if name == "conclusions" else []
+        return self.tables.get(name, pd.DataFrame(columns=empty))
 
     def __repr__(self) -> str:
-        return f"<Audit of {self.tables['conclusions']['method'].nunique()} methods; print(audit.conclusions())>"
+        return f"<Audit of {self._table('conclusions')['method'].nunique()} methods; print(audit.conclusions())>"
 
     def save(self, folder: str | Path) -> None:
         """Write every table that has rows as CSV."""
@@ -61,6 +71,8 @@ class Audit:
         """The tables that `save` wrote; None if there are none."""
         tables = {name: _read(Path(folder) / f"{name}.csv") for name in TABLES}
         found = {name: table for name, table in tables.items() if table is not None}
+        if "found" not in found.get("conclusions", pd.DataFrame(columns=["found"])):
+            del found["conclusions"]  # of an earlier version, whose conclusions did not follow from its measurements
         return cls(found) if found else None
 
 

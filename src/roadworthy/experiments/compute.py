@@ -23,7 +23,7 @@ from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain
 from roadworthy.evaluation.sweep import Curve, explain, predictions, sweep, tied
-from roadworthy.experiments.audit_items import measure
+from roadworthy.experiments.audit_measures import measure
 from roadworthy.experiments.inputs import first_images
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays

@@ -12,10 +12,23 @@ from roadworthy.statistics import CONFIDENCE
 
 AUDIT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance"),
-    "detection": ("imputer", "masks", "fraction", "error", "low", "high", "guess"),
+    "leakage": (
+        "method",
+        "order",
+        "imputer",
+        "fraction",
+        "accuracy",
+        "low",
+        "high",
+        "chance",
+        "bits",
+        "bits_low",
+        "bits_high",
+    ),
+    "detection": ("imputer", "masks", "fraction", "auc", "error", "low", "high", "guess"),
     "geometry": ("method", "order", "fraction", "gamma", "clipped", "optimum", "blur"),
     "leads": ("text",),
-    "conclusions": ("method", "order", "imputer", "conclusion", "why"),
+    "conclusions": ("method", "order", "imputer", "conclusion", "why", "found", "bits"),
 }
 """The tables of a leakage audit, with the columns that the report reads."""
 

@@ -172,21 +172,18 @@ def _ranking_table(
     return RankingTable(title, columns, -low / width if low < 0 < high else None, rows)
 
 
-_SEVERITY = ("leak-free", "leaks a little", "leaks")
-
-
 def _leakage(findings: Findings, imputer: str) -> dict[str, tuple[str, str]]:
-    """Method to the worst conclusion over its orders, and why.
+    """Method to its conclusion, of the order in which the larger leak was found, and why.
 
-    An inverted copy has the masks of its method with the orders swapped, so the same worst conclusion.
+    An inverted copy has the masks of its method with the orders swapped, so the same conclusion.
     """
-    worst: dict[str, tuple[str, str]] = {}
     conclusions = findings.audit.get("conclusions")
     if conclusions is None:
-        return worst
+        return {}
     rows = conclusions[conclusions["imputer"] == imputer]
-    for method, conclusion, why in zip(rows["method"], rows["conclusion"], rows["why"], strict=True):
-        if method not in worst or _SEVERITY.index(conclusion) > _SEVERITY.index(worst[method][0]):
-            worst[method] = (conclusion, why)
+    # A stable sort: the first order, unless a larger leak was found in another.
+    worst = rows.assign(found=rows["found"].astype(bool)).sort_values(["found", "bits"], ascending=False, kind="stable")
+    worst = worst.drop_duplicates("method")
+    by_method = dict(zip(worst["method"], zip(worst["conclusion"], worst["why"], strict=True), strict=True))
     inverted = {name: copy.of for name, copy in findings.copies.items() if copy.how == "inverted"}
-    return worst | {name: worst[of] for name, of in inverted.items() if of in worst}
+    return by_method | {name: by_method[of] for name, of in inverted.items() if of in by_method}

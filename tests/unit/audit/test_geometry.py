@@ -189,10 +189,23 @@ def test_a_lead_that_vanishes_where_debiasing_is_defined_is_reported_as_none():
     assert "at 1 of 2 fractions no lead (-5.0 percentage points; γ 0.50 vs 0.50)" in text
 
 
+def test_an_accuracy_above_that_of_whole_images_has_no_debiased_one():
+    # Measured: IG-SG in LeRF at 30 % removed, .53 with .51 on whole images; γ = .06 turned a gain of .02 into .33.
+    # Where γ is clipped it is the same. A debiased accuracy equal to that of whole images is defined.
+    points = debiased(curves(a={"lerf": [0.51, 0.53, 0.51]}), gammas(a=[0.06, 0.05]), chance=0.1)
+    assert points["debiased"].tolist() == pytest.approx([np.nan, 0.51], nan_ok=True)
+    assert "above that of whole images" in points["note"][0]
+    clipped = gammas(a=[0.05, 0.05]).assign(clipped=True)
+    points = debiased(curves(a={"lerf": [0.51, 0.53, 0.5]}), clipped, chance=0.1)
+    assert points["debiased"].tolist() == pytest.approx([np.nan, 0.31], nan_ok=True)  # .51 − .01/.05
+    assert "above that of whole images" in points["note"][0]
+    assert "clipped" in points["note"][1]
+
+
 def test_a_debiased_accuracy_above_1_is_undefined():
-    # Accuracy may rise without the least relevant pixels: .8 + .1/.2 = 1.3 is not a valid accuracy, 1 is.
-    points = debiased(curves(a={"lerf": [0.8, 0.9, 0.9]}), gammas(a=[0.2, 0.5]), chance=0.1)
-    assert points["debiased"].tolist() == pytest.approx([np.nan, 1.0], nan_ok=True)
+    # Accuracy may rise without the least relevant pixels: .8 + .1/.2 = 1.3 is not a valid accuracy.
+    points = debiased(curves(a={"lerf": [0.8, 0.9, 0.8]}), gammas(a=[0.2, 0.5]), chance=0.1)
+    assert points["debiased"].tolist() == pytest.approx([np.nan, 0.8], nan_ok=True)
 
 
 def test_the_sentence_says_when_no_debiased_accuracy_is_defined():

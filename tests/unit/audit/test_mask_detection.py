@@ -1,4 +1,4 @@
-"""Detection of imputed pixels: undetectable linear imputation of planes, colors that reveal every pixel."""
+"""Detection of imputed pixels: colors that reveal every pixel, linear imputation that reveals fewer."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def detections():
 
 
 @pytest.mark.parametrize("pattern", MASKS)
-def test_a_fixed_color_is_detected_and_imputation_like_the_image_is_not(detections, pattern):
+def test_a_fixed_color_is_detected_and_imputation_like_the_image_far_less(detections, pattern):
     fixed, linear = detections["fixed", pattern], detections["linear", pattern]
     assert fixed.error.mean() < 0.03
     assert fixed.auc.mean() > 0.97
@@ -136,10 +136,10 @@ def test_an_image_gets_a_new_mask_each_time_of_any_fraction_and_both_kinds():
     assert (blur > 0.5).sum() > 3
 
 
-def test_a_removed_block_is_hidden_by_linear_imputation_and_revealed_by_a_fixed_color():
+def test_a_removed_block_is_detected_in_a_fixed_color_and_not_where_linear_imputation_continues_the_plane():
     world = worlds.sides(n=120)
     batch = Batch(torch.arange(120), world.images, world.labels)
-    for imputer, low, high in ((DatasetMean((float(world.images.mean()),)), 0.0, 0.02), (NoisyLinear(), 0.15, 1.0)):
+    removed = world.truth[60:] == 1  # the whole block: a plane is left, which linear imputation continues
+    for imputer, low, high in ((DatasetMean((float(world.images.mean()),)), 0.99, 1.0), (NoisyLinear(), 0.3, 0.7)):
         network = train_mask_detector(imputer, batch[:60], Key(0))
-        removed = world.truth[60:] == 1  # 30 of 144 pixels: guessing is wrong in 21 %
-        assert low <= detect(network, imputer, batch[60:], removed, Key(0)).error.mean() <= high
+        assert low <= detect(network, imputer, batch[60:], removed, Key(0)).auc.mean() <= high

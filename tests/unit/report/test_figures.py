@@ -145,7 +145,7 @@ def test_detection_errors_have_a_panel_per_kind_of_masks():
     ]
     drawn = lines(figure.axes[0])
     assert drawn["linear"].tolist() == [[f, pytest.approx(0.3 * f)] for f in (0.1, 0.5, 0.9)]
-    assert drawn["guessing"][:, 1].tolist() == pytest.approx([0.1, 0.5, 0.1])
+    assert drawn["constant prediction,\nknows the fraction"][:, 1].tolist() == pytest.approx([0.1, 0.5, 0.1])
 
 
 def test_gamma_is_hollow_where_it_was_clipped():

@@ -34,19 +34,26 @@ def audit_tables(methods=("good", "bad")):
     masks = [(*cell, 0.61, 0.55, 0.67, 0.25) for cell in cells]
     geometry = [(*cell, 0.42, cell[2] > 0.3, np.nan if cell[0] == "bad" else 0.31, 1.5) for cell in cells]
     detection = [
-        ("linear", kind, fraction, 0.31, 0.29, 0.33, 0.5) for kind in ("scatter", "blobs") for fraction in FRACTIONS
+        ("linear", kind, fraction, 0.87, 0.31, 0.29, 0.33, 0.5)
+        for kind in ("scatter", "blobs")
+        for fraction in FRACTIONS
     ]
     conclusions = [
-        ("good", "morf", "linear", "leak-free", "the masks are at chance"),
-        ("good", "lerf", "linear", "leaks", "the masks alone predict 61 %"),
-        ("bad", "morf", "linear", "leak-free", "the masks are at chance"),
+        ("good", "morf", "linear", "leak found: at least 0.02 bits [0.01, 0.03]", "accuracy 52 %", True, 0.02),
+        ("good", "lerf", "linear", "leak found: at least 0.10 bits [0.05, 0.15]", "accuracy 61 %", True, 0.1),
+        ("bad", "morf", "linear", "none found with 90 masks", "accuracy 57 %", False, 0.2),
+        ("bad", "lerf", "linear", "leak found: at least 0.01 bits [0.01, 0.02]", "accuracy 51 %", True, 0.01),
     ]
     names = ["method", "order", "fraction"]
     return {
         "masks": pd.DataFrame(masks, columns=[*names, "accuracy", "low", "high", "chance"]),
         "geometry": pd.DataFrame(geometry, columns=[*names, "gamma", "clipped", "optimum", "blur"]),
-        "detection": pd.DataFrame(detection, columns=["imputer", "masks", "fraction", "error", "low", "high", "guess"]),
-        "conclusions": pd.DataFrame(conclusions, columns=["method", "order", "imputer", "conclusion", "why"]),
+        "detection": pd.DataFrame(
+            detection, columns=["imputer", "masks", "fraction", "auc", "error", "low", "high", "guess"]
+        ),
+        "conclusions": pd.DataFrame(
+            conclusions, columns=["method", "order", "imputer", "conclusion", "why", "found", "bits"]
+        ),
     }
 
 
@@ -115,8 +122,8 @@ def test_the_policy_allows_only_the_pages_own_style_and_script_by_hash():
 def test_the_leakage_of_a_method_is_the_worst_over_its_orders():
     rows = re.findall(r"<tr><td>\d.*?</tr>", page(findings()).partition('id="curves"')[0], flags=re.DOTALL)
     good, bad = (next(row for row in rows if f"</svg>{name}" in row) for name in ("good", "bad"))
-    assert 'title="the masks alone predict 61 %">leaks</td>' in good
-    assert ">leak-free</td>" in bad
+    assert 'title="accuracy 61 %">leak found: at least 0.10 bits [0.05, 0.15]</td>' in good
+    assert ">leak found: at least 0.01 bits [0.01, 0.02]</td>" in bad
 
 
 def test_an_inverted_copy_leaks_like_its_method_and_unaudited_methods_have_a_gap():
@@ -125,8 +132,8 @@ def test_an_inverted_copy_leaks_like_its_method_and_unaudited_methods_have_a_gap
     (table,) = ranking_tables(ranking, numbers, findings(copies=copies))
     # The copy has the masks of its method with the orders swapped: the worst is the same.
     assert {row.method: row.leakage for row in table.rows} == {
-        "good": "leaks",
-        "good inverted": "leaks",
+        "good": "leak found: at least 0.10 bits [0.05, 0.15]",
+        "good inverted": "leak found: at least 0.10 bits [0.05, 0.15]",
         "new": "",
     }
 
@@ -134,14 +141,14 @@ def test_an_inverted_copy_leaks_like_its_method_and_unaudited_methods_have_a_gap
 def test_audit_tables_have_a_column_per_fraction_and_omit_unknown_values():
     text = page(findings())
     assert "61.0% [55.0%, 67.0%]" in text
-    assert "31.0% [29.0%, 33.0%], guessing 50.0%" in text
+    assert "<td>0.87</td>" in text
     assert "0.42 (best 0.31)" in text
     assert "0.42 clipped (best 0.31)" in text
     assert "<td>0.42 clipped</td>" in text  # the optimum of bad is unknown
 
 
 def test_invalid_audit_tables_raise_errors_that_name_them():
-    with pytest.raises(rw.errors.InputError, match=r"unknown audit table 'mask'.*masks, detection"):
+    with pytest.raises(rw.errors.InputError, match=r"unknown audit table 'mask'.*masks, leakage, detection"):
         findings(audit={"mask": pd.DataFrame()})
     with pytest.raises(rw.errors.InputError, match="'masks' lacks the columns chance"):
         findings(audit={"masks": audit_tables()["masks"].drop(columns="chance")})

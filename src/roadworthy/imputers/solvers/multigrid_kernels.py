@@ -598,8 +598,9 @@ def _converge(space: Space, ratio: float, tolerance: float, limit: int) -> tuple
     """Solve A·fill = known from fill = 0; returns iterations and the estimated largest error.
 
     With z = M·residual, M the cycle, the error of fill is (M·A)⁻¹z, and that of fill + z is (1 − M·A)(M·A)⁻¹z: at most
-    |z|·(1 − λ)/λ in the energy norm, where λ is the smallest eigenvalue of M·A, estimated by the iteration itself. The
-    largest error is estimated in the same way, with a safety factor.
+    |z|·(1 − λ)/λ in the energy norm, where λ is the smallest eigenvalue of M·A. The iteration knows only an
+    estimate of λ, which may be too large, and the norm is replaced by the largest value, with a safety factor. So the
+    result is an estimate that was tested (see `SAFETY`), not a bound.
     """
     steps, size = space.steps, len(space.fill)
     previous, estimate, largest = 1.0, np.inf, np.inf

@@ -126,7 +126,9 @@ def _detectors(panel: Axes, rows: pd.DataFrame, styles: Mapping[str, Mapping[str
         if len(imputer_rows):
             plot_curve(panel, imputer_rows, "error", band=True, label=literal(imputer), **style)
     guess = rows.groupby("fraction")[["guess"]].mean().reset_index()
-    plot_curve(panel, guess, "guess", color="#999999", linewidth=3, alpha=0.5, label="guessing")
+    plot_curve(
+        panel, guess, "guess", color="#999999", linewidth=3, alpha=0.5, label="constant prediction,\nknows the fraction"
+    )
 
 
 @styled

@@ -59,22 +59,42 @@ def _masks(table: pd.DataFrame) -> pd.DataFrame:
             "order": _order(table),
             "chance": table["chance"].map(_percent),
             "fraction": table["fraction"].map("{:.0%}".format),
-            "value": _with_interval(table, "accuracy"),
+            "value": _with_words(table),
         }
     )
     return _wide(long, ["method", "order", "chance"])
 
 
+def _with_words(table: pd.DataFrame) -> list[str]:
+    """Accuracies, each with what it proves if the table says so."""
+    accuracies = _with_interval(table, "accuracy")
+    if "conclusion" not in table:
+        return accuracies
+    return [f"{accuracy}: {words}" for accuracy, words in zip(accuracies, table["conclusion"], strict=True)]
+
+
+def _leakage(table: pd.DataFrame) -> pd.DataFrame:
+    long = pd.DataFrame(
+        {
+            "method": table["method"],
+            "order": _order(table),
+            "imputer": table["imputer"],
+            "chance": table["chance"].map(_percent),
+            "fraction": table["fraction"].map("{:.0%}".format),
+            "value": _with_interval(table, "accuracy"),
+        }
+    )
+    return _wide(long, ["method", "order", "imputer", "chance"])
+
+
 def _detection(table: pd.DataFrame) -> pd.DataFrame:
-    """Each error with that of guessing."""
-    errors = zip(_with_interval(table, "error"), table["guess"], strict=True)
     long = pd.DataFrame(
         {
             "imputer": table["imputer"],
             "masks": table["masks"],
             "order": _order(table).fillna("") if "order" in table else "",
             "fraction": table["fraction"].map("{:.0%}".format),
-            "value": [f"{error}, guessing {_percent(guess)}" for error, guess in errors],
+            "value": table["auc"].map(_number),
         }
     )
     return _wide(long, ["imputer", "masks", "order"])
@@ -107,19 +127,26 @@ def _wide(long: pd.DataFrame, index: list[str]) -> pd.DataFrame:
 _SECTIONS: Mapping[str, tuple[str, str, Callable[[pd.DataFrame], pd.DataFrame]]] = {
     "conclusions": (
         "Does the evaluation leak?",
-        "A leak is class information that the masks carry into the imputed images.",
+        "Each mask is imputed into another image, and a reader predicts the class of the mask's own image from the "
+        "result. What it finds came from the mask, through the imputation: at least so many bits. Where none is found, "
+        "more masks or a better reader might find some.",
         _conclusions,
+    ),
+    "leakage": (
+        "Class information that comes through the imputation",
+        "Accuracy of that reader on held-out masks, with its 95 % interval.",
+        _leakage,
     ),
     "masks": (
         "Class information in the masks",
-        "Accuracy of a classifier that sees only which pixels were removed, with its 95 % interval. Far above chance, "
-        "the masks themselves reveal the class.",
+        "Accuracy of a classifier that sees only which pixels were removed, with its 95 % interval, and the bits that "
+        "it proves.",
         _masks,
     ),
     "detection": (
         "Detection of imputed pixels",
-        "Error of a small network that classifies pixels as imputed or kept. The closer to guessing, the better the "
-        "imputer hides the mask.",
+        "AUC of a small network that classifies pixels as imputed or kept: 0.5 means no detection, 1 that the image "
+        "reveals the whole mask.",
         _detection,
     ),
     "geometry": (
