@@ -7,13 +7,13 @@ and compared on the same images.
     scores                             areas, AOPC and SRG per image; what is ranked together
     intervals, bootstrap, betting      confidence intervals: Student and Wilson, paired bootstrap, anytime-valid
     paired, pairwise, ranking          differences between methods, tests, groups, ranks; the early stopping rule
-    agreement, agreement_intervals     rank correlation between settings (measures in correlation)
+    agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
     diff                               differences between two runs
     warnings, summary                  the tables in words
 """
 
 from roadworthy.statistics.agreement import agreement, agreement_matrix, overall_alpha
-from roadworthy.statistics.agreement_intervals import agreement_intervals
+from roadworthy.statistics.agreement_intervals import agreement_change, agreement_intervals
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.completeness import complete_curves
@@ -45,6 +45,7 @@ __all__ = [
     "Ties",
     "Value",
     "agreement",
+    "agreement_change",
     "agreement_intervals",
     "agreement_matrix",
     "aopc",

@@ -1,17 +1,20 @@
-"""Confidence intervals of agreement: the paired bootstrap over images, for every two settings."""
+"""Confidence intervals of agreement, and of its change from one pair of settings to another."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from roadworthy.statistics.agreement import Merits, agreement, merits_by_setting, paired_columns
-from roadworthy.statistics.bootstrap import resampled_means
+from roadworthy.core.errors import InputError
+from roadworthy.statistics.agreement import PAIRINGS, Merits, agreement, merits_by_setting, paired_columns
 from roadworthy.statistics.curves import CurveSet, PointPredictions, Setting, Value, curve_sets
 from roadworthy.statistics.intervals import CONFIDENCE, Array
+from roadworthy.statistics.latent_ranks import Measured, drawn_correlations, mean_rank_correlation
 
 DRAWS = 1000
+_CHUNK = 4_000_000
+"""multipliers held in memory at a time: 32 MB"""
 
 
 def agreement_intervals(
@@ -22,55 +25,136 @@ def agreement_intervals(
 ) -> pd.DataFrame:
     """The table of `agreement` with the interval `low`, `high` of its `spearman`.
 
-    Each draw takes the same images for all methods and settings. A resample adds noise to ranks that are already noisy,
-    so ranks of close methods vary more between draws than between test sets, and the interval tends to reach too low.
-    The variance between training runs is included only with ten seeds or more.
+    What the interval covers is the rank correlation of the true accuracies: those of infinitely many images, and
+    training runs. The measured one lies closer to 0, because noise mixes close methods; the interval does not
+    (`latent_ranks`). It always contains the measured value. NaN where nothing can be compared or for a single image.
     """
     table = agreement(predictions, controls, value)
-    merits, curves = merits_by_setting(predictions, controls, value), curve_sets(predictions, value)
-    ranks = {setting: _drawn_ranks(setting, curves[setting], merits[setting].methods) for setting in merits}
-    ends = [_interval(row, merits, ranks, confidence) for row in table.to_dict("records")]
+    sides = _sides(predictions, controls, value)
+    ends = [_interval(row, sides, confidence) for row in table.to_dict("records")]
     return table.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
 
 
-def _drawn_ranks(setting: Setting, curve_set: CurveSet, methods: Sequence[str]) -> Array:
-    """Ranks `(draws, methods, fractions)`; the best method has the highest rank in both orders."""
-    values = np.stack([curve_set.values[method] for method in methods])  # methods, seeds, fractions, images
-    count, seeds, fractions, images = values.shape
-    rows = values.transpose(0, 2, 1, 3).reshape(count * fractions, seeds, images).astype(np.float64)
-    means = resampled_means(rows, DRAWS).reshape(DRAWS, count, fractions)
+def agreement_change(
+    predictions: PointPredictions,
+    before: tuple[Setting, Setting],
+    after: tuple[Setting, Setting],
+    pairing: str = "removed",
+    controls: Sequence[str] = (),
+    value: Value = "accuracy",
+    confidence: float = CONFIDENCE,
+) -> tuple[float, float, float]:
+    """By how much `spearman` is higher between the settings `after` than between those of `before`: change, low, high.
+
+    The methods compared are those that all four settings have. The noise of the images is the same for both pairs. The
+    interval covers the change of the true rank correlation; it always contains the measured change.
+    """
+    settings = [*before, *after]
+    sides = _sides(predictions, controls, value)
+    if missing := [setting for setting in settings if setting not in sides]:
+        raise InputError(f"no predictions of {missing[0]}: choose from {', '.join(map(str, sides))}")
+    if pairing not in PAIRINGS:
+        raise InputError(f"pairing={pairing!r}: choose 'removed' or 'kept'")
+    shared = set.intersection(*(set(sides[setting].merits.methods) for setting in settings))
+    methods = [method for method in sides[before[0]].merits.methods if method in shared]
+    compared = [_measured(sides[a], sides[b], methods, pairing) for a, b in (before, after)]
+    estimates = [_estimate(measured) for measured in compared]
+    change = estimates[1] - estimates[0]
+    # Separate generators: the true merits of the two pairs are not assumed to be related, their noise is the same.
+    first, second = (_draws(measured, seed) for seed, measured in enumerate(compared))
+    return change, *_ends(second - first, change, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One setting: its merits, and how they vary between images and between training runs."""
+
+    merits: Merits
+    deviations: Array
+    """of the images from the merits, averaged over runs: `(methods, fractions, images)`"""
+    run_variance: Array
+    """of the merits, from training runs: `(methods, fractions)`; 0 for a single run"""
+    noise: Array
+    """draws of both together: `(draws, methods, fractions)`"""
+
+
+def _sides(predictions: PointPredictions, controls: Sequence[str], value: Value) -> dict[Setting, _Side]:
+    curves = curve_sets(predictions, value)
+    merits = merits_by_setting(predictions, controls, value)
+    return {setting: _side(setting, curves[setting], merits[setting], number) for number, setting in enumerate(merits)}
+
+
+def _side(setting: Setting, curve_set: CurveSet, merits: Merits, number: int) -> _Side:
     sign = -1.0 if setting.order == "morf" else 1.0
-    return np.asarray(stats.rankdata(np.round(sign * means, 12), axis=1))
+    shape = (len(merits.methods), len(merits.fractions), -1)
+    images = np.reshape([curve_set.values[method].mean(axis=0) for method in merits.methods], shape)
+    deviations = sign * (images - images.mean(axis=-1, keepdims=True)).astype(np.float64)
+    runs = len(merits.seeds)
+    variance = merits.values.var(axis=0, ddof=1) / runs if runs > 1 else np.zeros(merits.values.shape[1:])
+    return _Side(merits, deviations, variance, _noise(deviations, variance, number))
 
 
-def _interval(
-    row: Mapping[Hashable, object], merits: dict[Setting, Merits], ranks: dict[Setting, Array], confidence: float
-) -> tuple[float, float]:
-    first, second = (Setting(*(str(row[f"{field}_{side}"]) for field in Setting._fields)) for side in "ab")
-    methods = [method for method in merits[first].methods if method in merits[second].methods]
-    columns = paired_columns(merits[first].fractions, merits[second].fractions, str(row["pairing"]))
-    if len(methods) < 2 or not columns:
-        return np.nan, np.nan
-    first_columns, second_columns = zip(*columns, strict=True)
-    a = _selected(ranks[first], merits[first], methods, first_columns)
-    b = _selected(ranks[second], merits[second], methods, second_columns)
-    per_fraction = _correlations(a, b)
-    defined = per_fraction[~np.isnan(per_fraction).all(axis=1)]  # draws with a ranking at some fraction
-    if not len(defined):
-        return np.nan, np.nan
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(np.nanmean(defined, axis=1), [tail, 100 - tail])
-    return float(low), float(high)
+def _noise(deviations: Array, run_variance: Array, number: int) -> Array:
+    """Images get random weights, the same in every setting (`number` does not enter); runs are independent."""
+    methods, fractions, images = deviations.shape
+    columns = np.ascontiguousarray(deviations.reshape(-1, images).T) / np.sqrt(images * max(images - 1, 1))
+    generator, step = np.random.default_rng(0), max(1, _CHUNK // images)
+    sizes = [min(step, DRAWS - start) for start in range(0, DRAWS, step)]
+    by_images = np.concatenate([generator.normal(size=(size, images)) @ columns for size in sizes])
+    by_runs = np.random.default_rng((1, number)).normal(size=(DRAWS, methods, fractions)) * np.sqrt(run_variance)
+    return np.asarray(by_images.reshape(DRAWS, methods, fractions) + by_runs)
 
 
-def _selected(ranks: Array, merits: Merits, methods: Sequence[str], columns: Sequence[int]) -> Array:
-    """Ranks of these methods at these fractions; ranked again, because other methods are left out."""
-    rows = [merits.methods.index(method) for method in methods]
-    return np.asarray(stats.rankdata(ranks[:, rows][:, :, columns], axis=1))
+def _measured(first: _Side, second: _Side, methods: Sequence[str], pairing: str) -> Measured | None:
+    """The methods in both settings at the fractions where both rank them; None if there is nothing to compare."""
+    rows = [[side.merits.methods.index(method) for method in methods] for side in (first, second)]
+    values = [side.merits.of(methods).mean(axis=0) for side in (first, second)]
+    columns = [
+        (i, j)
+        for i, j in paired_columns(first.merits.fractions, second.merits.fractions, pairing)
+        if len(methods) > 1 and np.ptp(np.round(values[0][:, i], 12)) > 0 and np.ptp(np.round(values[1][:, j], 12)) > 0
+    ]
+    if not columns or first.deviations.shape[-1] < 2:
+        return None
+
+    def both(fields: Sequence[Array]) -> Array:
+        """The fields of both sides at these methods and columns, `(methods, 2, fractions, ...)`."""
+        picked = [field[:, [pair[side] for pair in columns]] for side, field in enumerate(fields)]
+        return np.stack(picked, axis=1)
+
+    sides = list(zip((first, second), rows, strict=True))
+    deviations = both([side.deviations[index] for side, index in sides])
+    shape, images = deviations.shape[:-1], deviations.shape[-1]
+    flat = deviations.reshape(-1, images)
+    covariance = flat @ flat.T / (images * (images - 1))
+    covariance += np.diag(both([side.run_variance[index] for side, index in sides]).ravel())
+    noise = both([np.moveaxis(side.noise[:, index], 0, -1) for side, index in sides])
+    fractions = np.array([first.merits.fractions[i] for i, _ in columns])
+    return Measured(both(values), covariance.reshape(*shape, *shape), np.moveaxis(noise, -1, 0), fractions)
 
 
-def _correlations(a: Array, b: Array) -> Array:
-    """Correlations `(draws, fractions)` of ranks `(draws, methods, fractions)`; NaN where one side ties throughout."""
-    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
-    scale = np.sqrt(np.square(a).sum(axis=1) * np.square(b).sum(axis=1))
-    return np.asarray(np.divide((a * b).sum(axis=1), scale, out=np.full(scale.shape, np.nan), where=scale > 0))
+def _estimate(measured: Measured | None) -> float:
+    return float("nan") if measured is None else float(mean_rank_correlation(measured.merits))
+
+
+def _draws(measured: Measured | None, seed: int) -> Array:
+    if measured is None:
+        return np.full(DRAWS, np.nan)
+    return drawn_correlations(measured, np.random.default_rng((2, seed)))
+
+
+def _ends(draws: Array, estimate: float, confidence: float) -> tuple[float, float]:
+    """The central part of the draws, extended to the estimate."""
+    defined = draws[~np.isnan(draws)]
+    if not len(defined) or np.isnan(estimate):
+        return float("nan"), float("nan")
+    tail = (1 - confidence) / 2
+    low, high = np.round(np.quantile(defined, [tail, 1 - tail]), 12)
+    return float(min(low, estimate)), float(max(high, estimate))
+
+
+def _interval(row: Mapping[Hashable, object], sides: Mapping[Setting, _Side], confidence: float) -> tuple[float, float]:
+    first, second = (sides[Setting(*(str(row[f"{field}_{side}"]) for field in Setting._fields))] for side in "ab")
+    methods = [method for method in first.merits.methods if method in second.merits.methods]
+    measured = _measured(first, second, methods, str(row["pairing"]))
+    return _ends(_draws(measured, 0), float(str(row["spearman"])), confidence)
