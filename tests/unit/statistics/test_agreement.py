@@ -200,7 +200,7 @@ def close_study(generator, agree, images=150, methods=8):
 @pytest.mark.parametrize("agree", [True, False])
 def test_intervals_of_agreement_reach_the_truth_where_noise_hides_it(agree):
     # The true rank correlation is +1 or −1; noise brings the measured one near 0, and the percentile bootstrap held
-    # the truth in 1 of 10 such studies. 40 studies at 95 %: fewer than 34 hold in 2 of 1,000 cases.
+    # the truth in none of these studies. 40 studies at 95 %: fewer than 34 hold in 2 of 1,000 cases.
     generator = np.random.default_rng(0)
     tables = [statistics.agreement_intervals(close_study(generator, agree)) for _ in range(40)]
     rows = pd.concat(tables)
