@@ -128,7 +128,7 @@ def merits(table: pd.DataFrame, experiment, evaluator, order, imputer):
     return accuracies if order == "lerf" else -accuracies
 
 
-@pytest.mark.parametrize("row", ours("changes").itertuples(), ids=lambda row: f"{row.experiment} {row.pairing}")
+@pytest.mark.parametrize("row", list(ours("changes").itertuples()), ids=lambda row: f"{row.experiment} {row.pairing}")
 def test_a_change_of_agreement_follows_from_the_accuracies_of_the_points(row):
     a, b = (row.evaluator_a, row.order_a), (row.evaluator_b, row.order_b)
     fixed, linear = (agreement(row.experiment, (*a, name), (*b, name), row.pairing) for name in IMPUTERS)
