@@ -17,6 +17,7 @@ from reproduction.outcomes import (
     outcome,
 )
 from reproduction.tables import (
+    AGAIN,
     ORDERS,
     Setting,
     agreement,
@@ -76,22 +77,31 @@ def _agreement_of_evaluators(experiment: str, order: str) -> Claim:
 def _agreement(name: str, experiment: str, a: Side, b: Side) -> Claim:
     before, after = (_in_paper(experiment, (*a, imputer), (*b, imputer)) for imputer in ("fixed", "linear"))
     name = f"{name} agree {'better' if after > before else 'less'} with linear than with fixed imputation"
-    texts = [_texts(experiment, a, b, pairing) for pairing in pairings(a, b)]
-    here = texts[0] if len(texts) == 1 else "; ".join(f"{p}: {t}" for p, t in zip(pairings(a, b), texts, strict=True))
-    result = _outcome_of_change(experiment, a, b, after - before)
+    here, source = _here(experiment, a, b), _source(experiment, a, b)
+    if source != experiment:
+        accuracy = percent(whole_accuracy(source))
+        here += f". With the network trained again (accuracy {accuracy} %): {_here(source, a, b)}"
+    result = _outcome_of_change(experiment, source, a, b, after - before)
     return Claim(name, f"{number(before)} → {number(after)}", here, result)
 
 
-def _outcome_of_change(experiment: str, a: Side, b: Side, claimed: float) -> str:
-    accuracies = {evaluator: whole_accuracy(experiment, evaluator) for evaluator in (a[0], b[0])}
+def _source(experiment: str, a: Side, b: Side) -> str:
+    """The experiment that has the interval of the change."""
+    again = AGAIN.get(experiment, experiment)
+    known = [name for name in (experiment, again) if change_row(name, a, b, pairings(a, b)[0]) is not None]
+    return known[0] if known else experiment
+
+
+def _outcome_of_change(experiment: str, source: str, a: Side, b: Side, claimed: float) -> str:
+    accuracies = {evaluator: whole_accuracy(source, evaluator) for evaluator in (a[0], b[0])}
     reason = below_floor(experiment, accuracies)
     if reason:
         return f"{UNTESTABLE} ({reason})"
-    row = change_row(experiment, a, b, pairings(a, b)[0])
+    row = change_row(source, a, b, pairings(a, b)[0])
     if row is None:
         return f"{UNTESTABLE} (the predictions per image were not kept)"
     change = Change(row["change"], row["low"], row["high"])
-    after = agreement(experiment, (*a, "linear"), (*b, "linear"), row["pairing"])
+    after = agreement(source, (*a, "linear"), (*b, "linear"), row["pairing"])
     agrees = claimed < 0 or (after is not None and after["low"] > 0)  # disagreeing less is not yet agreement
     result = outcome(change, claimed, is_similar(change.value, claimed) and agrees)
     return in_words(result, change)
@@ -103,7 +113,12 @@ def change_row(experiment: str, a: Side, b: Side, pairing: str) -> pd.Series | N
     return None if rows.empty else rows.iloc[0]
 
 
-def _texts(experiment: str, a: Side, b: Side, pairing: str) -> str:
+def _here(experiment: str, a: Side, b: Side) -> str:
+    texts = {pairing: _before_and_after(experiment, a, b, pairing) for pairing in pairings(a, b)}
+    return "; ".join(f"{pairing}: {text}" if len(texts) > 1 else text for pairing, text in texts.items())
+
+
+def _before_and_after(experiment: str, a: Side, b: Side, pairing: str) -> str:
     pair = (agreement(experiment, (*a, imputer), (*b, imputer), pairing) for imputer in ("fixed", "linear"))
     return " → ".join(spread(row) for row in pair)
 

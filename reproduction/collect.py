@@ -5,7 +5,7 @@ python -m reproduction.collect [--runs runs]
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -16,6 +16,7 @@ import pandas as pd
 
 from reproduction.changes import change_table
 from reproduction.ids import detection_measure, geometry_measure, mask_measure, point_id
+from reproduction.kept import CORRECT, bits_of, write_bits
 from reproduction.tables import AUDITED, EXPERIMENTS, HERE, METHODS, SHARES
 from roadworthy import statistics
 from roadworthy.audit.debiasing import debiased
@@ -78,19 +79,17 @@ def point_table(collected: Collected) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["item", *POINT, "images", "accuracy", "low", "high", "seconds"])
 
 
-def of_the_paper(collected: Collected) -> dict[Point, Predictions]:
-    """The points of the paper's eight methods."""
-    return {point: one for point, one in collected.predictions.items() if point.method in METHODS}
-
-
 def score_table(collected: Collected) -> pd.DataFrame:
     """Of all methods, blurred copies and controls included."""
     table = statistics.ranking(collected.predictions)
     return table[["method", "evaluator", "imputer", "srg", "srg_low", "srg_high", "morf", "lerf", "images"]]
 
 
-def agreement_table(collected: Collected) -> pd.DataFrame:
-    table = statistics.agreement_intervals(of_the_paper(collected))
+def agreement_table(predictions: Mapping[Point, Predictions]) -> pd.DataFrame:
+    """Of the paper's eight methods."""
+    table = statistics.agreement_intervals(
+        {point: one for point, one in predictions.items() if point.method in METHODS}
+    )
     return table[[name for name in table if not name.startswith(("kendall", "alpha", "model_", "units_"))]]
 
 
@@ -192,7 +191,7 @@ def tables_from(runs: Path, experiments: dict[str, Collected]) -> dict[str, pd.D
     for experiment, collected in experiments.items():
         add("points", experiment, point_table(collected))
         add("scores", experiment, score_table(collected))
-        add("agreement", experiment, agreement_table(collected))
+        add("agreement", experiment, agreement_table(collected.predictions))
         add("changes", experiment, change_table(collected.predictions, collected.ids))
         if any(point.method.endswith(" blurred") for point in collected.predictions):
             add("blur", experiment, blur_table(collected))
@@ -225,6 +224,8 @@ def main() -> None:
             experiments[name] = collect(folders)
     for name, table in tables_from(options.runs, experiments).items():
         write(name, table, options.out)
+    bits = [bits_of(one.predictions, one.ids) for one in experiments.values()]
+    write_bits({item: row for rows in bits for item, row in rows.items()}, options.out / CORRECT.name)
     search = options.runs / "gain-search.csv"
     if search.exists():
         write("gain-search", pd.read_csv(search), options.out)

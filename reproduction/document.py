@@ -10,6 +10,7 @@ import pandas as pd
 from reproduction.claims import claims, toy_order
 from reproduction.outcomes import FLOORS
 from reproduction.tables import (
+    AGAIN,
     EVALUATORS,
     GAP,
     HERE,
@@ -54,7 +55,7 @@ that `make reproduce` writes.
 Intervals are 95 %, over images only: each retrained point was trained once, so they do not include the variance
 between trainings. On another machine all 440 points of the ResNet-20 without retraining, with fixed and linear
 imputation, came out exactly the same; four retrained points differed by −1.3 to +0.8 percentage points. An agreement
-has an interval only where the predictions per image were kept.
+has an interval only where it is known which images were classified correctly (`correct.npz`).
 
 MoRF and LeRF are compared in two ways: `kept` pairs the fraction removed in MoRF with the fraction kept in LeRF,
 `removed` pairs equal fractions removed. The paper's pairing is `kept`: the axis of its LeRF curves is the share kept,
@@ -444,8 +445,13 @@ Spearman correlation of two rankings, without an interval:
 
 def _run_again() -> str:
     rows = [
-        (name, f"{run['items']:,}", f"{run['seconds'] / 60:,.0f} min", run["date"][:10])
-        for content in _facts().values()
+        (
+            f"{name}, network trained again" if experiment in AGAIN.values() else name,
+            f"{run['items']:,}",
+            f"{run['seconds'] / 60:,.0f} min",
+            run["date"][:10],
+        )
+        for experiment, content in _facts().items()
         for name, run in content["runs"].items()
     ]
     return f"""## Run it yourself
@@ -463,8 +469,10 @@ def _migrated() -> str:
         return ""
     return """
 
-The numbers were recorded in run directories of the old format 1. `reproduction/migrate.py` recomputed the old id of
-every row before it assigned the present one, and changed no number. The counts of items are those of the old format."""
+The points and the audit were recorded in run directories of the old format 1; their ids were translated into present
+ones after a check that each could be recomputed. The counts of items are those of the old format. Of these runs only
+accuracies were kept. The points of the ResNet-20 with fixed and linear imputation were run again, with the same ids and
+accuracies, for the intervals of their agreement."""
 
 
 SECTIONS: tuple[Callable[[], str], ...] = (

@@ -14,6 +14,8 @@ EXPERIMENTS = {
     "food101": ("food101-cpu", "food101-cpu-retrain"),
 }
 """experiment to its plans, which share the test images and the explained model"""
+AGAIN = {"food101": "food101-again"}
+"""experiment whose predictions per image were not kept to the same plan, its network trained again and no retraining"""
 TITLES = {
     "cifar10": "CIFAR-10, ResNet-20",
     "cifar10-resnet18": "CIFAR-10, ResNet-18",
