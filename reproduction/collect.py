@@ -5,15 +5,18 @@ python -m reproduction.collect [--runs runs]
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from reproduction.changes import change_table
 from reproduction.ids import detection_measure, geometry_measure, mask_measure, point_id
+from reproduction.kept import CORRECT, bits_of, write_bits
 from reproduction.tables import AUDITED, EXPERIMENTS, HERE, METHODS, SHARES
 from roadworthy import statistics
 from roadworthy.audit.debiasing import debiased
@@ -25,7 +28,8 @@ from roadworthy.experiments.run import open_run
 RESULTS = HERE / "results"
 POINT = ["method", "order", "imputer", "evaluator", "fraction", "seed"]
 """columns of a point; model and units have one value"""
-DRAWS = 1000
+DEBIASED = {"accuracy": "linear", "debiased": "linear + debiased"}
+"""column of an accuracy to the name of its imputer in the paper's table"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +79,17 @@ def point_table(collected: Collected) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["item", *POINT, "images", "accuracy", "low", "high", "seconds"])
 
 
-def of_the_paper(collected: Collected) -> dict[Point, Predictions]:
-    """The points of the paper's eight methods."""
-    return {point: one for point, one in collected.predictions.items() if point.method in METHODS}
-
-
 def score_table(collected: Collected) -> pd.DataFrame:
     """Of all methods, blurred copies and controls included."""
     table = statistics.ranking(collected.predictions)
     return table[["method", "evaluator", "imputer", "srg", "srg_low", "srg_high", "morf", "lerf", "images"]]
 
 
-def agreement_table(collected: Collected) -> pd.DataFrame:
-    table = statistics.agreement_intervals(of_the_paper(collected))
+def agreement_table(predictions: Mapping[Point, Predictions]) -> pd.DataFrame:
+    """Of the paper's eight methods."""
+    table = statistics.agreement_intervals(
+        {point: one for point, one in predictions.items() if point.method in METHODS}
+    )
     return table[[name for name in table if not name.startswith(("kendall", "alpha", "model_", "units_"))]]
 
 
@@ -102,26 +104,33 @@ def debiased_table(collected: Collected, geometry: pd.DataFrame) -> pd.DataFrame
 
 
 def debiased_agreement(table: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """MoRF against LeRF, retrained, before and after debiasing, where both are defined."""
+    """MoRF against LeRF, retrained, before and after debiasing: the same methods, those with both debiased accuracies.
+
+    methods: how many, summed over fractions.
+    """
     points = table[(table["evaluator"] == "retrain") & table["method"].isin(METHODS)]
-    for column, name in (("accuracy", "linear"), ("debiased", "linear + debiased")):
+    matrices = {name: points.pivot(index="method", columns=["order", "fraction"], values=name) for name in DEBIASED}
+    for column, imputer in DEBIASED.items():
         for pairing in ("removed", "kept"):
-            spearman, fractions = _mean_spearman(points, column, pairing)
-            yield {"imputer": name, "pairing": pairing, "spearman": spearman, "fractions": fractions}
+            spearman, fractions, methods = _mean_spearman(matrices[column], matrices["debiased"], pairing)
+            counts = {"fractions": fractions, "methods": methods}
+            yield {"imputer": imputer, "pairing": pairing, "spearman": spearman, **counts}
 
 
-def _mean_spearman(points: pd.DataFrame, column: str, pairing: str) -> tuple[float, int]:
-    """The mean over fractions, and how many fractions have a correlation."""
-    matrix = points.pivot(index="method", columns=["order", "fraction"], values=column)
-    correlations = []
-    for fraction in sorted(set(points["fraction"])):
+def _mean_spearman(values: pd.DataFrame, debiased: pd.DataFrame, pairing: str) -> tuple[float, int, int]:
+    """The mean over fractions, how many fractions have a correlation, and of how many methods in all."""
+    correlations, methods = [], 0
+    for fraction in sorted({fraction for _, fraction in values.columns}):
         other = fraction if pairing == "removed" else round(1 - fraction, 9)
-        if ("lerf", other) not in matrix:
+        columns = [("morf", fraction), ("lerf", other)]
+        if columns[1] not in values:
             continue
-        pair = matrix[[("morf", fraction), ("lerf", other)]].dropna()
-        if len(pair) > 2:
-            correlations.append(statistics.spearman(-pair.iloc[:, 0].to_numpy(), pair.iloc[:, 1].to_numpy()))
-    return (float(np.mean(correlations)) if correlations else np.nan), len(correlations)
+        defined = debiased[columns].notna().all(axis=1)
+        if defined.sum() > 2:
+            morf, lerf = (values.loc[defined, column].to_numpy() for column in columns)
+            correlations.append(statistics.spearman(-morf, lerf))
+            methods += int(defined.sum())
+    return (float(np.mean(correlations)) if correlations else np.nan), len(correlations), methods
 
 
 def audit_tables(folder: Path, questions: tuple[str, ...]) -> dict[str, pd.DataFrame]:
@@ -159,25 +168,16 @@ def blur_table(collected: Collected) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["imputer", "method", "score", "change", "low", "high"])
 
 
-def carry_over(experiments: dict[str, Collected]) -> pd.DataFrame:
-    """Spearman correlation of the eight methods' srg in two experiments; images are resampled in each."""
-    scores, resampled = {}, {}
-    for seed, (name, collected) in enumerate(experiments.items()):
-        points = {point: one for point, one in of_the_paper(collected).items() if point.evaluator == "no-retrain"}
-        for block in statistics.blocks(points):
-            values = np.stack([block.scores["srg"][method] for method in METHODS])
-            scores[name, block.key.imputer] = values.mean(axis=(1, 2))
-            resampled[name, block.key.imputer] = statistics.resampled_means(values, DRAWS, seed=seed)
-    names, rows = list(experiments), []
-    for first, second in ((a, b) for i, a in enumerate(names) for b in names[i + 1 :]):
-        for imputer in ("fixed", "linear"):
-            a, b = (first, imputer), (second, imputer)
-            if a not in scores or b not in scores:
-                continue
-            draws = [statistics.spearman(*pair) for pair in zip(resampled[a], resampled[b], strict=True)]
-            low, high = np.nanpercentile(draws, [2.5, 97.5])
-            rows.append((first, second, imputer, statistics.spearman(scores[a], scores[b]), low, high))
-    return pd.DataFrame(rows, columns=["first", "second", "imputer", "spearman", "low", "high"])
+def carry_over(scores: pd.DataFrame) -> pd.DataFrame:
+    """Spearman correlation of the eight methods' srg in two experiments, from the table of scores."""
+    table = scores[(scores["evaluator"] == "no-retrain") & scores["method"].isin(METHODS)]
+    srg = table.pivot(index="method", columns=["experiment", "imputer"], values="srg")
+    rows = [
+        (first, second, imputer, statistics.spearman(srg[first, imputer].to_numpy(), srg[second, imputer].to_numpy()))
+        for first, second in combinations(dict.fromkeys(table["experiment"]), 2)
+        for imputer in ("fixed", "linear")
+    ]
+    return pd.DataFrame(rows, columns=["first", "second", "imputer", "spearman"])
 
 
 def tables_from(runs: Path, experiments: dict[str, Collected]) -> dict[str, pd.DataFrame]:
@@ -191,7 +191,8 @@ def tables_from(runs: Path, experiments: dict[str, Collected]) -> dict[str, pd.D
     for experiment, collected in experiments.items():
         add("points", experiment, point_table(collected))
         add("scores", experiment, score_table(collected))
-        add("agreement", experiment, agreement_table(collected))
+        add("agreement", experiment, agreement_table(collected.predictions))
+        add("changes", experiment, change_table(collected.predictions, collected.ids))
         if any(point.method.endswith(" blurred") for point in collected.predictions):
             add("blur", experiment, blur_table(collected))
         audits = audit_tables(runs / EXPERIMENTS[experiment][0], AUDITED[experiment])
@@ -202,7 +203,7 @@ def tables_from(runs: Path, experiments: dict[str, Collected]) -> dict[str, pd.D
             add("debiased", experiment, points)
             add("debiased-agreement", experiment, pd.DataFrame(list(debiased_agreement(points))))
     tables = {name: pd.concat(several, ignore_index=True) for name, several in parts.items()}
-    return {**tables, "carry-over": carry_over(experiments)}
+    return {**tables, "carry-over": carry_over(tables["scores"])}
 
 
 def write(name: str, table: pd.DataFrame, folder: Path = RESULTS) -> None:
@@ -223,6 +224,8 @@ def main() -> None:
             experiments[name] = collect(folders)
     for name, table in tables_from(options.runs, experiments).items():
         write(name, table, options.out)
+    bits = [bits_of(one.predictions, one.ids) for one in experiments.values()]
+    write_bits({item: row for rows in bits for item, row in rows.items()}, options.out / CORRECT.name)
     search = options.runs / "gain-search.csv"
     if search.exists():
         write("gain-search", pd.read_csv(search), options.out)

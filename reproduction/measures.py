@@ -1,6 +1,6 @@
 """What the paper reports beside its experiments: correlation of neighboring pixels, the toy world, cost per image.
 
-python -m reproduction.measures [--root data] [--out results] [neighbors] [toy] [cost]      all three by default
+python -m reproduction.measures [--root data] [--out results] [neighbors] [toy] [toy-seeds] [cost]      all by default
 """
 
 import argparse
@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
+from scipy import stats
 
 from reproduction.collect import RESULTS, write
 from roadworthy.audit.toy import run_toy
@@ -31,26 +33,42 @@ from roadworthy.training.recipe import RECIPES
 OFFSETS = {"direct": ((0, 1), (1, 0)), "diagonal": ((1, 1), (1, -1))}
 """rows down and columns right"""
 PAPER_SIZE = {"train": 50_000, "test": 10_000, "epochs": 40}
-IMAGES, REPEATS, FRACTION = 640, 3, 0.5
+IMAGES, REPEATS, FRACTION = 640, 10, 0.5
+SEEDS = 10
+"""toy worlds"""
+DRAWS = 1000
 
 
 def neighbors(root: Path) -> pd.DataFrame:
     """Pearson correlation of pixels with their neighbors: `over` all images and channels, and `within` images, after
-    subtracting the mean of each image's channels."""
+    subtracting the mean of each image's channels; `low` and `high` are the latter's 95 % interval over images."""
     rows = []
     for name, data in (("cifar10", CIFAR10(root, split="test")), ("food101", Food101(root, split="test"))):
         images = torch.cat([batch.images for batch in first(data, 10_000).batches(500)]).double()
         centered = images - images.mean(dim=(2, 3), keepdim=True)
         for kind, offsets in OFFSETS.items():
-            over, within = (_correlation(pixels, offsets) for pixels in (images, centered))
-            rows.append((name, kind, over, within, len(images), images.shape[-1]))
-    return pd.DataFrame(rows, columns=["experiment", "neighbors", "over", "within", "images", "side"])
+            over, within = (_sums(pixels, offsets) for pixels in (images, centered))
+            weights = np.random.default_rng(0).multinomial(len(images), np.full(len(images), 1 / len(images)), DRAWS)
+            low, high = np.percentile(_correlation(weights @ within), [2.5, 97.5])
+            values = (float(_correlation(sums.sum(axis=0))) for sums in (over, within))
+            rows.append((name, kind, *values, low, high, len(images), images.shape[-1]))
+    return pd.DataFrame(rows, columns=["experiment", "neighbors", "over", "within", "low", "high", "images", "side"])
 
 
-def _correlation(images: torch.Tensor, offsets: Sequence[tuple[int, int]]) -> float:
-    pairs = [_shifted(images, down, right) for down, right in offsets]
-    pixels, neighbors = (torch.cat([pair[side].flatten() for pair in pairs]) for side in (0, 1))
-    return float(torch.corrcoef(torch.stack([pixels, neighbors]))[0, 1])
+def _sums(images: torch.Tensor, offsets: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+    """Per image: the number of pairs x, y of neighbors and the sums of x, y, x², y² and xy."""
+    total = np.zeros((len(images), 6))
+    for down, right in offsets:
+        x, y = (pixels.flatten(1) for pixels in _shifted(images, down, right))
+        parts = (torch.ones_like(x), x, y, x * x, y * y, x * y)
+        total += torch.stack([part.sum(dim=1) for part in parts], dim=1).numpy()
+    return total
+
+
+def _correlation(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    count, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    covariance, variances = xy - x * y / count, (xx - x * x / count) * (yy - y * y / count)
+    return np.asarray(covariance / np.sqrt(variances))
 
 
 def _shifted(images: torch.Tensor, down: int, right: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -65,21 +83,39 @@ def toy(root: Path) -> pd.DataFrame:
     return run_toy().debiased().drop(columns=["imputer", "clipped", "applies"])
 
 
+def toy_seeds(root: Path) -> pd.DataFrame:
+    """Accuracy of the five orderings in several toy worlds, a mean over fractions: how certain is their order?"""
+    tables = []
+    for seed in range(SEEDS):
+        curves = run_toy(seed=seed).curves.query("fraction > 0")
+        means = curves.groupby(["order", "method"], sort=False)["accuracy"].mean().reset_index()
+        tables.append(means.assign(seed=seed)[["seed", "order", "method", "accuracy"]])
+    return pd.concat(tables)
+
+
 def cost(root: Path) -> pd.DataFrame:
     """Seconds per image of evaluating and of training, with the same network and imputer, on one thread; and what the
-    paper's numbers of images and epochs would cost.
+    paper's numbers of images and epochs would cost. `share` is of the cost of retraining with fixed imputation.
 
-    The network is the paper's, a ResNet-18 with its stem; batches of 64. Medians of several runs.
+    The network is the paper's, a ResNet-18 with its stem; batches of 64. Medians of several runs, in processor time;
+    the share has a 95 % interval by Student's t over these runs.
     """
     torch.set_num_threads(1)
     data = first(CIFAR10(root, split="train", train_batches=(1,)), IMAGES)
-    rows = []
-    for name, imputer in (("fixed", DatasetMean.of(data)), ("linear", NoisyLinear())):
-        evaluating, training = (_median(partial(call, data, imputer)) for call in (_evaluate, _train))
-        road = PAPER_SIZE["test"] * evaluating
-        roar = PAPER_SIZE["epochs"] * PAPER_SIZE["train"] * training + road
-        rows.append((name, evaluating, training, road, roar, IMAGES))
-    return pd.DataFrame(rows, columns=["imputer", "evaluating", "training", "road", "roar", "images"])
+    imputers = {"fixed": DatasetMean.of(data), "linear": NoisyLinear()}
+    calls = [partial(call, data, imputer) for imputer in imputers.values() for call in (_evaluate, _train)]
+    seconds = np.array([[_seconds(call) for call in calls] for _ in range(REPEATS + 1)])[1:]  # the first run compiles
+    evaluating, training = seconds[:, ::2] / IMAGES, seconds[:, 1::2] / IMAGES  # runs × imputers
+    road = PAPER_SIZE["test"] * evaluating
+    roar = PAPER_SIZE["epochs"] * PAPER_SIZE["train"] * training + road
+    share = road / roar[:, :1]
+    half = stats.t.isf(0.025, REPEATS - 1) * share.std(axis=0, ddof=1) / np.sqrt(REPEATS)
+    columns = {"evaluating": evaluating, "training": training, "road": road, "roar": roar}
+    table = pd.DataFrame(
+        {"imputer": list(imputers), **{name: np.median(part, axis=0) for name, part in columns.items()}}
+    )
+    mean = share.mean(axis=0)
+    return table.assign(share=mean, share_low=mean - half, share_high=mean + half, images=IMAGES)
 
 
 def _network() -> Normalized:
@@ -106,17 +142,14 @@ def _random_maps(batch: Batch) -> Maps:
     return Key(1).uniform(batch.ids, (32, 32))
 
 
-def _median(call: Callable[[], object]) -> float:
-    """Seconds per image."""
-    seconds = []
-    for _ in range(REPEATS + 1):
-        started = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - started)
-    return float(np.median(seconds[1:])) / IMAGES  # the first call compiles
+def _seconds(call: Callable[[], object]) -> float:
+    """Of processor time: other processes do not count."""
+    started = time.process_time()
+    call()
+    return time.process_time() - started
 
 
-MEASURES = {"neighbors": neighbors, "toy": toy, "cost": cost}
+MEASURES = {"neighbors": neighbors, "toy": toy, "toy-seeds": toy_seeds, "cost": cost}
 
 
 def main() -> None:

@@ -14,6 +14,8 @@ EXPERIMENTS = {
     "food101": ("food101-cpu", "food101-cpu-retrain"),
 }
 """experiment to its plans, which share the test images and the explained model"""
+AGAIN = {"food101": "food101-again"}
+"""experiment whose predictions per image were not kept to the same plan, its network trained again and no retraining"""
 TITLES = {
     "cifar10": "CIFAR-10, ResNet-20",
     "cifar10-resnet18": "CIFAR-10, ResNet-18",
@@ -81,6 +83,12 @@ def agreement(experiment: str, a: Setting, b: Setting, pairing: str = "removed")
     return pair_row(ours("agreement"), a, b, experiment=experiment, pairing="removed" if a[1] == b[1] else pairing)
 
 
+def whole_accuracy(experiment: str, evaluator: str = "no-retrain") -> float:
+    """On images from which nothing was removed."""
+    rows = where(ours("points"), experiment=experiment, evaluator=evaluator, fraction=0.0)
+    return float(rows["accuracy"].iloc[0])
+
+
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], rest: str = "--:") -> str:
     """A table with its first column aligned left and the others right, or left with `rest="---"`."""
     lines = [" | ".join(columns), " | ".join(["---", *[rest] * (len(columns) - 1)])]
@@ -101,9 +109,11 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def spread(row: pd.Series | None, value: str = "spearman", digits: int = 2) -> str:
-    """A value with its interval."""
+    """A value with its interval, if it has one."""
     if row is None or row[value] != row[value]:
         return GAP
+    if row["low"] != row["low"]:
+        return number(row[value], digits)
     return f"{number(row[value], digits)} [{number(row['low'], digits)}, {number(row['high'], digits)}]"
 
 
