@@ -1,10 +1,10 @@
-"""The machinery of bench/coverage.py, with few studies: the figures themselves are in docs/statistics.md."""
+"""The machinery of bench/interval_coverage.py, with few studies: the figures themselves are in docs/statistics.md."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from bench import coverage
+from bench import interval_coverage as coverage
 
 
 def test_simulated_accuracies_are_those_that_were_asked_for():
