@@ -1,4 +1,4 @@
-"""A data set that must give the same images on every pass, whoever reads it."""
+"""A data set that must give the same images on every pass, for every reader."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
