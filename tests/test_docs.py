@@ -231,7 +231,7 @@ def test_the_page_about_the_audit_names_exactly_the_columns_of_its_tables(table,
 
 def test_the_page_about_the_audit_names_the_columns_of_the_conclusions(tables):
     page = (ROOT / "docs" / "audit.md").read_text()
-    (names,) = re.findall(r"The columns of `conclusions` are ((?:`\w+` ?)+)", page)
+    (names,) = re.findall(r"The columns of `conclusions` are ((?:`\w+`\s?)+)", page)
     assert re.findall(r"\w+", names) == list(tables["conclusions"].columns)
 
 
