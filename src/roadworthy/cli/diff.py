@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from roadworthy.cli.output import check_table, console, load_run, say, write_table
+from roadworthy.cli.output import check_table, console, load_run, say, warn, write_table
 from roadworthy.core.errors import RoadworthyError
 
 if TYPE_CHECKING:
@@ -34,18 +34,25 @@ def diff(
 ) -> None:
     """Compare two runs: which scores changed beyond chance, which ranks, methods and settings differ.
 
+    Both must be about the same data set. Other weights and other images of it are allowed, and said first.
+
     Exit code 0: compared; 1: a change of a kind named by --fail-on; 2: the runs cannot be compared.
 
     Example: `roadworthy diff runs/main runs/branch --fail-on rank-change`
     """
     from roadworthy import statistics
+    from roadworthy.experiments.comparable import check_same_data, image_difference, model_difference
 
     try:
         if out:
             check_table(out)
-        table = statistics.diff(load_run(before).predictions, load_run(after).predictions)
+        old, new = load_run(before).results, load_run(after).results
+        check_same_data(old, new)
+        table = statistics.diff(old.predictions, new.predictions, unlabeled=old.unlabeled or new.unlabeled)
     except RoadworthyError as error:
         raise typer.BadParameter(str(error)) from error
+    for sentence in filter(None, (model_difference(old, new), image_difference(old, new))):
+        (warn if json else say)(sentence)
     if json:
         typer.echo(table.to_json(orient="records"))
     else:

@@ -13,7 +13,6 @@ from roadworthy.attributions.controls import Blurred
 from roadworthy.core.results import Copy, Point
 from roadworthy.evaluation.experiment import Setting
 from roadworthy.experiments.items import Block, Item, Spec
-from roadworthy.experiments.plans.plan import LEADERS
 
 Until = Literal["ranked", "best"]
 
@@ -75,10 +74,13 @@ class Design:
 
     @property
     def stopping_rule(self) -> statistics.StoppingRule | None:
-        """The error is shared by every pair that will ever be compared, copies and imputers included."""
+        """The error is shared by every pair that could ever be shown: in all blocks, with copies of any method.
+
+        Which methods are copied depends on the data. To hold for any choice, the pairs of all possible copies count.
+        """
         if self.early_stopping is None:
             return None
-        copied = len(self.copied) or min(LEADERS, len(self.methods))
+        copied = len(self.copied) or len(self.methods)
         contenders = len(self.base_methods) + len(self._copy_kinds) * copied
         blocks = {(setting.evaluator, setting.imputer) for setting in self.settings}
         pairs = contenders * (contenders - 1) // 2 * len(blocks)

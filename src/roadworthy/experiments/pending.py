@@ -107,11 +107,17 @@ def pending(goals: Iterable[Item], stored: frozenset[str] | set[str]) -> tuple[I
 
 
 def _decided(predictions: Mapping[Point, Predictions], rule: statistics.StoppingRule, design: Design) -> bool:
-    pairs = statistics.pairwise(predictions, stopping=rule)
+    """Whether every pair that matters is decided: those with a user's method, or with the best of the user's methods.
+
+    Controls are there to be compared with; which of two controls is better does not matter.
+    """
+    controls = tuple(design.blind_controls)
+    pairs = statistics.pairwise(predictions, controls, stopping=rule)
     if design.early_stopping is not None and design.early_stopping.until == "best":
-        ranking = statistics.ranking(predictions, stopping=rule)
-        best = ranking.drop_duplicates(["evaluator", "imputer"])[["evaluator", "imputer", "method"]]
-        pairs = pairs.merge(best, on=["evaluator", "imputer"])
+        ranking = statistics.ranking(predictions, controls, stopping=rule)
+        block = list(statistics.BlockKey._fields)
+        best = ranking[~ranking["control"]].drop_duplicates(block)[[*block, "method"]]
+        pairs = pairs.merge(best, on=block)
         pairs = pairs[(pairs["method_a"] == pairs["method"]) | (pairs["method_b"] == pairs["method"])]
     return not statistics.undecided(pairs).any()
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from roadworthy.core.errors import InputError
 from roadworthy.statistics.agreement import PAIRINGS, Merits, agreement, merits_by_setting, paired_columns
-from roadworthy.statistics.curves import CurveSet, PointPredictions, Setting, Value, curve_sets
+from roadworthy.statistics.curves import CurveSet, PointPredictions, Setting, Value, curve_sets, setting_of
 from roadworthy.statistics.intervals import CONFIDENCE, Array
 from roadworthy.statistics.latent_ranks import Measured, drawn_correlations, mean_rank_correlation
 
@@ -35,6 +35,22 @@ def agreement_intervals(
     return table.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
 
 
+def agreement_interval(
+    predictions: PointPredictions,
+    settings: tuple[Setting, Setting],
+    pairing: str = "removed",
+    controls: Sequence[str] = (),
+    value: Value = "accuracy",
+    confidence: float = CONFIDENCE,
+) -> tuple[float, float, float]:
+    """One row of `agreement_intervals`: `spearman`, low, high."""
+    first, second = _requested(predictions, settings, pairing, controls, value)
+    methods = [method for method in first.merits.methods if method in second.merits.methods]
+    measured = _measured(first, second, methods, pairing)
+    estimate = _estimate(measured)
+    return estimate, *_ends(_draws(measured, 0), estimate, 1.0, confidence)
+
+
 def agreement_change(
     predictions: PointPredictions,
     before: tuple[Setting, Setting],
@@ -49,19 +65,16 @@ def agreement_change(
     The methods compared are those that all four settings have. The noise of the images is the same for both pairs. The
     interval covers the change of the true rank correlation; it always contains the measured change.
     """
-    settings = [*before, *after]
-    sides = _sides(predictions, controls, value)
-    if missing := [setting for setting in settings if setting not in sides]:
-        raise InputError(f"no predictions of {missing[0]}: choose from {', '.join(map(str, sides))}")
-    if pairing not in PAIRINGS:
-        raise InputError(f"pairing={pairing!r}: choose 'removed' or 'kept'")
-    shared = set.intersection(*(set(sides[setting].merits.methods) for setting in settings))
-    methods = [method for method in sides[before[0]].merits.methods if method in shared]
-    compared = [_measured(sides[a], sides[b], methods, pairing) for a, b in (before, after)]
+    sides = _requested(predictions, [*before, *after], pairing, controls, value)
+    shared = set.intersection(*(set(side.merits.methods) for side in sides))
+    methods = [method for method in sides[0].merits.methods if method in shared]
+    compared = [_measured(a, b, methods, pairing) for a, b in (sides[:2], sides[2:])]
     estimates = [_estimate(measured) for measured in compared]
     change = estimates[1] - estimates[0]
     # Separate generators: the true merits of the two pairs are not assumed to be related, their noise is the same.
-    first, second = (_draws(measured, seed) for seed, measured in enumerate(compared))
+    # A pair compared with itself has no change.
+    seeds = (0, 0 if tuple(before) == tuple(after) else 1)
+    first, second = (_draws(measured, seed) for seed, measured in zip(seeds, compared, strict=True))
     return change, *_ends(second - first, change, 2.0, confidence)
 
 
@@ -81,28 +94,50 @@ class _Side:
 def _sides(predictions: PointPredictions, controls: Sequence[str], value: Value) -> dict[Setting, _Side]:
     curves = curve_sets(predictions, value)
     merits = merits_by_setting(predictions, controls, value)
-    return {setting: _side(setting, curves[setting], merits[setting], number) for number, setting in enumerate(merits)}
+    deviations = [_deviations(setting, curves[setting], merits[setting].methods) for setting in merits]
+    variances = [_run_variance(each) for each in merits.values()]
+    noises = _noises(deviations, variances)
+    parts = zip(merits.values(), deviations, variances, noises, strict=True)
+    return {setting: _Side(*part) for setting, part in zip(merits, parts, strict=True)}
 
 
-def _side(setting: Setting, curve_set: CurveSet, merits: Merits, number: int) -> _Side:
-    sign = -1.0 if setting.order == "morf" else 1.0
-    shape = (len(merits.methods), len(merits.fractions), -1)
-    images = np.reshape([curve_set.values[method].mean(axis=0) for method in merits.methods], shape)
-    deviations = sign * (images - images.mean(axis=-1, keepdims=True)).astype(np.float64)
+def _requested(
+    predictions: PointPredictions, settings: Sequence[Setting], pairing: str, controls: Sequence[str], value: Value
+) -> list[_Side]:
+    if pairing not in PAIRINGS:
+        raise InputError(f"pairing={pairing!r}: choose 'removed' or 'kept'")
+    found = {setting_of(point) for point in predictions}
+    if missing := [setting for setting in settings if setting not in found]:
+        raise InputError(f"no predictions of {missing[0]}: choose from {', '.join(map(str, sorted(found)))}")
+    needed = {point: each for point, each in predictions.items() if setting_of(point) in settings}
+    sides = _sides(needed, controls, value)
+    return [sides[setting] for setting in settings]
+
+
+def _deviations(setting: Setting, curve_set: CurveSet, methods: Sequence[str]) -> Array:
+    shape = (len(methods), len(curve_set.fractions), -1)
+    images = np.reshape([curve_set.values[method].mean(axis=0) for method in methods], shape).astype(np.float64)
+    return np.asarray((-1.0 if setting.order == "morf" else 1.0) * (images - images.mean(axis=-1, keepdims=True)))
+
+
+def _run_variance(merits: Merits) -> Array:
     runs = len(merits.seeds)
-    variance = merits.values.var(axis=0, ddof=1) / runs if runs > 1 else np.zeros(merits.values.shape[1:])
-    return _Side(merits, deviations, variance, _noise(deviations, variance, number))
+    return np.asarray(merits.values.var(axis=0, ddof=1) / runs if runs > 1 else np.zeros(merits.values.shape[1:]))
 
 
-def _noise(deviations: Array, run_variance: Array, number: int) -> Array:
-    """Images get random weights, the same in every setting (`number` does not enter); runs are independent."""
-    methods, fractions, images = deviations.shape
-    columns = np.ascontiguousarray(deviations.reshape(-1, images).T) / np.sqrt(images * max(images - 1, 1))
+def _noises(deviations: Sequence[Array], run_variances: Sequence[Array]) -> list[Array]:
+    """Images get random weights, the same in every setting; runs are independent."""
+    images = deviations[0].shape[-1]
+    rows = np.concatenate([each.reshape(-1, images) for each in deviations])
+    columns = np.ascontiguousarray(rows.T) / np.sqrt(images * max(images - 1, 1))
     generator, step = np.random.default_rng(0), max(1, _CHUNK // images)
     sizes = [min(step, DRAWS - start) for start in range(0, DRAWS, step)]
     by_images = np.concatenate([generator.normal(size=(size, images)) @ columns for size in sizes])
-    by_runs = np.random.default_rng((1, number)).normal(size=(DRAWS, methods, fractions)) * np.sqrt(run_variance)
-    return np.asarray(by_images.reshape(DRAWS, methods, fractions) + by_runs)
+    ends = np.cumsum([each.size for each in run_variances])[:-1]
+    return [
+        part.reshape(DRAWS, *variance.shape) + generator.normal(size=(DRAWS, *variance.shape)) * np.sqrt(variance)
+        for part, variance in zip(np.split(by_images, ends, axis=1), run_variances, strict=True)
+    ]
 
 
 def _measured(first: _Side, second: _Side, methods: Sequence[str], pairing: str) -> Measured | None:

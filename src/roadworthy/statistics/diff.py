@@ -32,9 +32,16 @@ Fractions = frozenset[float]
 
 
 def diff(
-    before: PointPredictions, after: PointPredictions, value: Value = "accuracy", confidence: float = CONFIDENCE
+    before: PointPredictions,
+    after: PointPredictions,
+    value: Value = "accuracy",
+    confidence: float = CONFIDENCE,
+    unlabeled: bool = False,
 ) -> pd.DataFrame:
-    """One row per block, score (srg, morf, lerf) and method of either run.
+    """One row per block, score (srg, morf, lerf) and method of either run, both on images of the same data set.
+
+    An image with the same id but another label belongs to another data set: an error, unless the images are
+    `unlabeled` and the labels are a model's predictions.
 
     evaluator, imputer, model, units, score, method: what is compared · before, after (…_low, …_high): the scores with
     their intervals · difference: after − before · low, high: its interval, corrected by Bonferroni for all rows ·
@@ -44,6 +51,8 @@ def diff(
     """
     for run in (before, after):
         check_images(run)
+    if not unlabeled:
+        _check_labels(next(iter(before.values())), next(iter(after.values())))
     shared = _shared_fractions(before, after)
     old, new = _aligned(before, shared), _aligned(after, shared)
     keys = [*BlockKey._fields, "score", "method"]
@@ -57,6 +66,15 @@ def diff(
     unmatched = [*_only(before, after, "only before"), *_only(after, before, "only after")]
     integer = pd.Int64Dtype()
     return pd.DataFrame([*rows, *unmatched], columns=COLUMNS).astype({"rank_before": integer, "rank_after": integer})
+
+
+def _check_labels(before: Predictions, after: Predictions) -> None:
+    _, rows, others = np.intersect1d(before.ids, after.ids, return_indices=True)
+    if wrong := int((before.labels[rows] != after.labels[others]).sum()):
+        raise InputError(
+            f"the runs are about different data sets: {wrong:,} of {len(rows):,} images with the same id have other "
+            "labels; compare runs on the same data set"
+        )
 
 
 def _shared_fractions(before: PointPredictions, after: PointPredictions) -> dict[_Curve, Fractions]:

@@ -14,10 +14,14 @@ class StoppingRule(NamedTuple):
     margin: float
     """scores that differ by less than this, with the given confidence, are tied"""
     comparisons: int
-    """comparisons that share the error (Bonferroni): all pairs in every block, including controls that are added after
-    stopping"""
+    """comparisons that share the error (Bonferroni): all pairs in every block that tables may ever show, also of two
+    controls, and of copies that are added after stopping, whichever methods turn out to lead"""
 
 
 def undecided(table: pd.DataFrame) -> NDArray[np.bool_]:
-    """The pairs that are neither clearly different nor tied within the margin."""
-    return ~((table["low"] > 0) | table["tie"]).to_numpy(dtype=bool)
+    """The pairs that are neither clearly different nor tied within the margin.
+
+    A pair of two controls never counts: nobody asks which control is the better one.
+    """
+    open_pairs = ~((table["low"] > 0) | table["tie"]).to_numpy(dtype=bool)
+    return np.asarray(open_pairs & ~(table["control_a"] & table["control_b"]).to_numpy(dtype=bool))

@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, stats
+from scipy import linalg
 
 from roadworthy.statistics.intervals import Array
 
 CORRELATIONS = np.concatenate([[-1.0], np.tanh(np.linspace(-2.75, 2.75, 12)), [1.0]])
 CORRELATION_WEIGHTS = np.concatenate([[2.5], np.ones(12), [2.5]])
-SPREADS = (0.25, 0.5, 1.0, 2.0, 4.0)
+SPREADS = (0.3, 1.0, 3.0)
 """variance of the true merits, as a multiple of its estimate"""
 LENGTHS = (0.1, 0.4, 1.5, 6.0)
 """fractions that lie so far apart have correlation 1/e"""
 LEAST_SPREAD = 0.05
 """the smallest estimate of the spread, as a multiple of the noise: a spread of 0 would have no ranking"""
-COMPONENTS = 25
+COMPONENTS = 20
 """distributions that are drawn from the grid"""
 
 
@@ -54,12 +54,12 @@ def drawn_correlations(measured: Measured, generator: np.random.Generator) -> Ar
     size, columns = methods - 1, 2 * fractions
     contrasts = linalg.helmert(methods)  # differences between methods are all that ranks depend on
     covariance = measured.covariance.reshape(methods, columns, methods, columns)
-    covariance = np.einsum("im,mcnd,jn->icjd", contrasts, covariance, contrasts)
+    covariance = np.einsum("im,mcnd,jn->icjd", contrasts, covariance, contrasts, optimize=True)
     found = contrasts @ measured.merits.reshape(methods, columns)
     # Draws and merits in units of the spread: the jitter below is then tiny for all of them.
     scale = np.sqrt(np.mean(found**2)) or 1.0
     found, covariance = found / scale, covariance / scale**2
-    noise = np.einsum("im,dmc->dic", contrasts, measured.noise.reshape(draws, methods, columns)) / scale
+    noise = contrasts @ measured.noise.reshape(draws, methods, columns) / scale
     pooled = np.einsum("icid->cd", covariance) / size
     grid = _grid(found, pooled, measured.fractions)
     weights = _posterior_weights(grid.covariances, found, pooled)
@@ -71,17 +71,18 @@ def drawn_correlations(measured: Measured, generator: np.random.Generator) -> Ar
         gain = _gain(grid.covariances[row], covariance, size)
         parts.append(prior + (surprise @ gain.T).reshape(count, size, columns))
         start += count
-    latent = np.einsum("im,dic->dmc", contrasts, np.concatenate(parts)).reshape(draws, methods, 2, fractions)
+    latent = (contrasts.T @ np.concatenate(parts)).reshape(draws, methods, 2, fractions)
     return mean_rank_correlation(latent)
 
 
 def mean_rank_correlation(merits: Array) -> Array:
     """Spearman's coefficient of merits `(..., methods, 2, fractions)`, averaged over the fractions that rank."""
-    ranks = stats.rankdata(np.round(merits, 9), axis=-3)
-    centered = ranks - ranks.mean(axis=-3, keepdims=True)
-    a, b = centered[..., 0, :], centered[..., 1, :]
-    scale = np.sqrt(np.square(a).sum(axis=-2) * np.square(b).sum(axis=-2))
-    total = np.divide((a * b).sum(axis=-2), scale, out=np.zeros(scale.shape), where=scale > 0).sum(axis=-1)
+    rounded = np.moveaxis(np.round(merits, 9), -3, -1)  # ..., 2, fractions, methods
+    # Half the methods beaten minus half those that win: the rank, less the mean rank; ties share their mean.
+    centered = np.sign(rounded[..., :, None] - rounded[..., None, :]).sum(axis=-1) / 2
+    a, b = centered[..., 0, :, :], centered[..., 1, :, :]
+    scale = np.sqrt(np.square(a).sum(axis=-1) * np.square(b).sum(axis=-1))
+    total = np.divide((a * b).sum(axis=-1), scale, out=np.zeros(scale.shape), where=scale > 0).sum(axis=-1)
     defined = (scale > 0).sum(axis=-1)
     return np.asarray(np.divide(total, defined, out=np.full(defined.shape, np.nan), where=defined > 0))
 

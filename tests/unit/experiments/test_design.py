@@ -3,16 +3,26 @@
 import numpy as np
 import pytest
 
+from roadworthy import statistics
 from roadworthy.core.results import Copy, Point
 from roadworthy.evaluation.experiment import Setting
 from roadworthy.experiments.design import Design, EarlyStopping
 from roadworthy.experiments.items import Block, Item
 from roadworthy.experiments.pending import closure, pending, survey
+from roadworthy.experiments.recorded import read_predictions
 from roadworthy.experiments.stores.scratch import ScratchStore
 
 BLOCKS = tuple(Block("test", index, tuple(range(50 * index, 50 * index + 50)), f"t{index}") for index in range(4))
 TRAIN_BLOCKS = tuple(Block("train", index, tuple(range(9 * index, 9 * index + 9)), f"l{index}") for index in range(2))
-ENDURANCE = {"good": 0.9, "twin": 0.9, "middling": 0.7, "poor": 0.55, "random": 0.5}
+ENDURANCE = {
+    "good": 0.9,
+    "twin": 0.9,
+    "middling": 0.7,
+    "poor": 0.55,
+    "poor too": 0.55,
+    "random": 0.5,
+    "random too": 0.5,
+}
 """The fraction up to which an image stays correct in LeRF, on average; in MoRF 1 minus this."""
 
 
@@ -281,6 +291,22 @@ def test_evaluators_that_train_and_copies_follow_on_the_images_that_were_taken()
     assert {sum(need.kind == "baseline" for need in item.needs) for item in retrained} == {count}
 
 
+def test_early_stopping_does_not_wait_for_controls_to_be_separated_from_each_other():
+    # Two controls of equal merit, which 200 images cannot separate or tie within .001; "good" is far ahead of both.
+    for until in ("ranked", "best"):
+        rule = EarlyStopping(until, 0.9, 0.001)
+        equal = design(methods=("good",), controls=("random", "random too"), early_stopping=rule)
+        store, _ = run(equal)
+        assert taken(store, equal) < 4
+
+
+def test_until_best_separates_the_best_of_the_users_methods_even_if_a_control_leads():
+    # The control is far ahead and decided at once; two equal methods of the user are not.
+    rule = EarlyStopping("best", 0.9, 0.001)
+    led = design(methods=("poor", "poor too"), controls=("good",), early_stopping=rule)
+    assert taken(run(led)[0], led) == 4
+
+
 def test_all_pairs_share_the_error_of_early_stopping():
     def comparisons(**options):
         return design(**options, early_stopping=EarlyStopping("ranked")).stopping_rule.comparisons
@@ -292,6 +318,20 @@ def test_all_pairs_share_the_error_of_early_stopping():
     # Three named copies: 3 methods, random and 3 copies are 7 contenders, 21 pairs.
     three = ("good", "middling", "poor")
     assert comparisons(methods=three, copies=("blurred",), copied=three) == 21
+    # Copies of the leaders, whoever they are: 9 methods and 2 · 9 possible copies are 27 contenders, 351 pairs.
+    nine = tuple(f"m{number}" for number in range(9))
+    assert comparisons(methods=nine, controls=(), copies=("blurred", "inverted")) == 351
+
+
+def test_the_error_is_shared_by_every_pair_that_the_tables_show():
+    # Two imputers, two methods, random, and a blurred copy of each method: 10 pairs per block.
+    both = design(
+        copies=("blurred",), imputers=("linear", "fixed"), early_stopping=EarlyStopping("ranked", 0.9),
+    )  # fmt: skip
+    store, _ = run(both)
+    state = survey(both, store)
+    shown = statistics.pairwise(read_predictions(state.points, store), stopping=both.stopping_rule)
+    assert len(shown) == both.stopping_rule.comparisons == 20
 
 
 def test_a_finished_run_needs_no_ranking_if_there_are_no_copies(monkeypatch):

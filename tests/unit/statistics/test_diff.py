@@ -78,19 +78,22 @@ def test_the_order_of_the_images_does_not_matter():
         assert table[column].tolist() == pytest.approx(expected[column].tolist())
 
 
-@pytest.mark.parametrize("what", ["other ids", "other labels"])
-def test_runs_on_other_images_are_compared_unpaired_with_a_wider_interval(what):
-    # The runs are identical: paired, they do not differ on any image.
+def test_runs_on_other_images_are_compared_unpaired_with_a_wider_interval():
+    # The runs are identical: paired, they do not differ on any image. Ids move by 8, labels repeat after 4.
     before, after = endurance_study(a=(0.3, 0.6), seed=0), endurance_study(a=(0.3, 0.6), seed=0)
-    images = len(next(iter(before.values())))
-    other = (
-        with_ids(after, np.arange(images) + 7)
-        if what == "other ids"
-        else with_ids(after, np.arange(images), np.roll(next(iter(after.values())).labels, 1))
-    )
+    other = with_ids(after, np.arange(len(next(iter(before.values())))) + 8)
     paired, unpaired = (rows(diff(before, run), score="lerf").iloc[0] for run in (after, other))
     assert not unpaired["paired"]
     assert unpaired["high"] - unpaired["low"] > paired["high"] - paired["low"]
+
+
+def test_images_with_the_same_id_but_other_labels_belong_to_another_data_set():
+    before = endurance_study(a=(0.3, 0.6), seed=0)
+    other = with_ids(before, np.arange(400), np.roll(next(iter(before.values())).labels, 1))
+    with pytest.raises(InputError, match="400 of 400 images with the same id have other labels"):
+        diff(before, other)
+    # Without labels, predictions stand in for them: another model, another label.
+    assert not diff(before, other, unlabeled=True)["paired"].any()
 
 
 def test_the_unpaired_interval_adds_the_arms_of_both_in_quadrature():
