@@ -64,9 +64,23 @@ class Fingerprints(NamedTuple):
             values: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
             }
-            return cls(**values)
+            return cls(**values)._checked()
         except TypeError as error:
-            raise StoreError(f"manifest.json: the fingerprints are not valid ({error})") from error
+            raise StoreError(f"manifest.json: the fingerprints are not valid ({error}): run the plan again") from error
+
+    def _checked(self) -> "Fingerprints":
+        """Before they are trusted: a manifest may come from elsewhere."""
+        for name, kind in (("model", str), ("block_size", int), ("images", int), ("data", tuple), ("train_images", int)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} is a {type(getattr(self, name)).__name__}")
+        for name, images, prints in (("data", self.images, self.data), ("train", self.train_images, self.train)):
+            if not isinstance(prints, tuple) or not all(isinstance(fingerprint, str) for fingerprint in prints):
+                raise TypeError(f"{name} is not a list of texts")
+            if not (len(prints) <= images and self.block_size > 0):
+                raise TypeError(f"{len(prints)} blocks of {self.block_size} for {images} images")
+        if not isinstance(self.files, Mapping):
+            raise TypeError(f"files is a {type(self.files).__name__}")
+        return self
 
 
 def fingerprints(plan: Plan, experiment: Experiment) -> Fingerprints:

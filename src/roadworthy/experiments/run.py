@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roadworthy.core.errors import IncompleteError, InputError, StoreError
-from roadworthy.core.files import write_atomically
 from roadworthy.core.types import UNLABELED
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.sweep import source_of
@@ -140,7 +139,7 @@ def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
             f"{store.root} holds results of another plan; status, show and export follow this one from now on. "
             "The other results are kept: run that plan again to see them"
         ]
-    write_atomically(store.plan_path, content)
+    store.write_plan(content)
     return complaints
 
 
@@ -197,11 +196,11 @@ def open_run(folder: str | Path, plan: Plan | None = None) -> OpenRun:
     """`plan`: its own file, where the paths in the kept copy do not lead to the data any more."""
     store = RunDirectory(Path(folder))
     manifest = store.manifest()
-    if manifest.get("kind") != "plan" or not store.plan_path.exists():
+    if manifest.get("kind") != "plan" or not store.plan_path.is_file():
         raise StoreError(f"{folder} is not the run directory of a plan: make one with `roadworthy run PLAN`")
     kept = read_plan(store.plan_path)
     kept = replace(kept, folder=Path(manifest.get("folder", kept.folder)))
-    prints = Fingerprints.from_json(manifest["fingerprints"])
+    prints = Fingerprints.from_json(manifest.get("fingerprints", {}))
     return OpenRun(store, plan or kept, prints, design_of(kept, prints))
 
 
