@@ -70,7 +70,13 @@ class Fingerprints(NamedTuple):
 
     def _checked(self) -> "Fingerprints":
         """Before they are trusted: a manifest may come from elsewhere."""
-        for name, kind in (("model", str), ("block_size", int), ("images", int), ("data", tuple), ("train_images", int)):
+        for name, kind in (
+            ("model", str),
+            ("block_size", int),
+            ("images", int),
+            ("data", tuple),
+            ("train_images", int),
+        ):
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name} is a {type(getattr(self, name)).__name__}")
         for name, images, prints in (("data", self.images, self.data), ("train", self.train_images, self.train)):

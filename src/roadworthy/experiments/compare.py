@@ -139,6 +139,7 @@ def compare(
     )
     _check_training(experiment, named_evaluators)
     store = ScratchStore()
+    store.expect(_size_of_maps(experiment, design))
     with eval_mode(classifier, experiment.device):
         rehearse(experiment, shares, design.seeds[0])
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
@@ -189,6 +190,13 @@ def _design(
         train_blocks=_blocks("train", sequential_rows(train_images, size)) if "retrain" in evaluators else (),
         early_stopping=early_stopping,
     )
+
+
+def _size_of_maps(experiment: Experiment, design: Design) -> int:
+    """In bytes, of float32, with the blurred copies of two methods."""
+    height, width = next(experiment.data.batches(1)).images.shape[-2:]
+    images = sum(len(block.rows) for block in (*design.blocks, *design.train_blocks))
+    return 4 * int(height * width) * images * (len(experiment.methods) + 2 * ("blurred" in design.copy_controls))
 
 
 def _blocks(split: str, rows: Sequence[tuple[int, ...]]) -> tuple[Block, ...]:

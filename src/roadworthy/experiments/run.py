@@ -56,11 +56,31 @@ def run(
     `store`: the run directory, by default runs/NAME-OF-PLAN. `jobs`: processes; 1 computes in this one, 0 means as many
     as cores and the plan's threads allow. `executor`: "local", or "ray" for the cluster at `address`.
     """
+    _check_arguments(plan, store, executor, jobs, address)
     opened = _as_read(plan) if isinstance(plan, Plan) else read_plan(plan)
     folder = Path(store) if store is not None else default_store(plan)
     with Bar("run", progress) as bar:
         run_plan(opened, RunDirectory(folder), executor, jobs, address, bar)
     return load(folder)
+
+
+def _check_arguments(plan: Any, store: Any, executor: Any, jobs: Any, address: Any) -> None:
+    if not isinstance(plan, str | Path | Plan):
+        raise InputError(f"plan is a {type(plan).__name__}: give the path of a TOML file, or an rw.read_plan(...)")
+    _check_folder("store", store, optional=True)
+    if executor not in ("local", "ray"):
+        raise InputError(f"executor={executor!r}: choose 'local' or 'ray'")
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 0:
+        raise InputError(f"jobs={jobs!r}: give a number of processes, or 0 for as many as cores allow")
+    if not isinstance(address, str) or not address:
+        raise InputError(f"address={address!r}: give that of a Ray cluster, such as '10.0.0.1:6379', or 'local'")
+
+
+def _check_folder(name: str, folder: Any, optional: bool = False) -> None:
+    if not (isinstance(folder, str | Path) and str(folder) and "\0" not in str(folder)) and not (
+        optional and folder is None
+    ):
+        raise InputError(f"{name}={folder!r}: give the path of a run directory, such as 'runs/mine'")
 
 
 def _as_read(plan: Plan) -> Plan:
@@ -205,7 +225,10 @@ def open_run(folder: str | Path, plan: Plan | None = None) -> OpenRun:
 
 
 def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:
-    """The results in a run directory: of a plan, or of a saved comparison."""
+    """The results in a run directory: of a plan, or of a saved comparison. No code of the plan is run."""
+    _check_folder("folder", folder)
+    if not Path(folder).exists():
+        raise StoreError(f"{folder} does not exist: make a run directory with `roadworthy run PLAN --store {folder}`")
     store = RunDirectory(Path(folder))
     manifest = store.manifest()
     if manifest.get("kind") == "comparison":

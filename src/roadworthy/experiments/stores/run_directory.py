@@ -30,8 +30,8 @@ from safetensors.numpy import load, save
 
 from roadworthy.core.errors import OutputError, StoreError
 from roadworthy.core.files import read_regular, unwritable, write_atomically
-from roadworthy.experiments.stores.manifests import FORMAT, checked_manifest
 from roadworthy.experiments.items import Arrays, Item, canonical, item_id
+from roadworthy.experiments.stores.manifests import FORMAT, checked_manifest
 
 FOLDERS: Mapping[str, str] = {
     "baseline": "predictions",
