@@ -50,21 +50,22 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def check_output(path: Path | str) -> Path:
     """Where `path` leads, if a file can be created or replaced there: for use before long work."""
+    target, mode = Path(path), None
     try:
-        path = Path(os.path.realpath(path, strict=False))
-        mode = path.lstat().st_mode
+        target = Path(os.path.realpath(path, strict=False))
+        mode = target.lstat().st_mode
     except FileNotFoundError:
-        mode = None
+        pass
     except (OSError, ValueError) as error:
-        raise unwritable(Path(path), error) from error
+        raise unwritable(target, error) from error
     if mode is not None and not stat.S_ISREG(mode):
-        raise OutputError(f"{path} is {_kind(mode)}, which is not replaced: give the name of a file")
-    folder = next((parent for parent in path.parents if os.path.lexists(parent)), path)
+        raise OutputError(f"{target} is {_kind(mode)}, which is not replaced: give the name of a file")
+    folder = next((parent for parent in target.parents if os.path.lexists(parent)), target)
     if not folder.is_dir():
-        raise OutputError(f"{path} cannot be written: {folder} is not a folder; choose another one")
+        raise OutputError(f"{target} cannot be written: {folder} is not a folder; choose another one")
     if not os.access(folder, os.W_OK):
-        raise OutputError(f"{path} cannot be written: {folder} is read-only; choose a folder that you may write to")
-    return path
+        raise OutputError(f"{target} cannot be written: {folder} is read-only; choose a folder that you may write to")
+    return target
 
 
 def unwritable(path: Path, error: OSError | ValueError) -> OutputError:

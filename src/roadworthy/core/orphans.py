@@ -28,7 +28,7 @@ class Watched(SpawnProcess):
 class WatchedContext(SpawnContext):
     """For a pool: its processes are `Watched`."""
 
-    Process = Watched  # type: ignore[assignment]
+    Process = Watched
 
 
 def _started(parent: int) -> Watched:

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, final
+from typing import Any, final
 from urllib.parse import urlsplit
 
 from roadworthy.core.errors import DataError, InputError, RoadworthyError, UnknownNameError
@@ -140,8 +140,8 @@ def unpack(part: Path, folder: Path) -> None:
 
     try:
         with (
-            gzip.open(part) as content,
-            tarfile.open(fileobj=_Limited(content), mode="r:") as tar,
+            _Limited(part) as content,
+            tarfile.open(fileobj=content, mode="r:") as tar,
             tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary,
         ):
             tar.extractall(temporary, filter=checked)  # noqa: S202  every member is checked
@@ -160,22 +160,13 @@ def unpack(part: Path, folder: Path) -> None:
         raise DataError(f"{part}: the name of a member is too long ({error.strerror}): get it elsewhere") from error
 
 
-class _Limited:
-    """What tarfile reads from: the size of a header is not trusted before it is read."""
+class _Limited(gzip.GzipFile):
+    """What tarfile reads from: the size in a header is not trusted before it is read."""
 
-    def __init__(self, content: IO[bytes]):
-        self._content = content
-
-    def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _MAX_READ:
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= _MAX_READ:
             raise DataError(f"the archive has a header of {size:,} bytes: nothing was unpacked; get it elsewhere")
-        return self._content.read(size)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._content.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._content.tell()
+        return super().read(size)
 
 
 def _silent(done: int, total: int | None) -> None:

@@ -33,6 +33,7 @@ from roadworthy.experiments.items import (
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.plans.plan import LOCATIONS, SIZES
 from roadworthy.experiments.registry import REGISTRY, lookup
+from roadworthy.experiments.source import Parts
 from roadworthy.experiments.worker import Worker
 from roadworthy.models import load
 from roadworthy.models.loading import named
@@ -228,6 +229,22 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
         network=(lambda: build_network(plan)) if plan.retrains else None,
         loss=build_loss(plan),
         augment=build_augment(plan),
+    )
+
+
+def build_parts(plan: Plan) -> Parts:
+    """What pictures need, for commands that only read: no code that the plan names is imported or run."""
+    data = build_data(plan)
+    own = tuple(name for name, spec in plan.imputers.items() if "function" in spec)
+    return Parts(
+        data,
+        {name: lookup("orders", name).make() for name in plan.orders},
+        {
+            name: _with_key(f"evaluation.imputers: {name}", build_imputer, plan, name, data)
+            for name in plan.imputers
+            if name not in own
+        },
+        own,
     )
 
 

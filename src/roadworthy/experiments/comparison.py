@@ -15,6 +15,7 @@ import pandas as pd
 from roadworthy import statistics
 from roadworthy.core.errors import InputError, RoadworthyError
 from roadworthy.core.results import Point, Predictions
+from roadworthy.core.text import printable
 from roadworthy.experiments.audit_items import AuditSettings, default_fractions
 from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
 from roadworthy.experiments.examples import class_name, examples
@@ -187,7 +188,7 @@ class Comparison:
             no_examples=no_examples,
             classes=self.per_class(),
             warnings=list(self._warnings["text"]),
-            facts={**self.results.about, **self._size, **self._made()},
+            facts={**self.results.about, **self._size, **self._made(), **self._left_out(pictures)},
             audit=audit.tables if audit else {},
             missing=self.results.missing,
             runtimes=self._runtimes(),
@@ -205,7 +206,7 @@ class Comparison:
         return [*lines, self._stopped] if self._stopped else lines
 
     def __str__(self) -> str:
-        return f"{short_ranking(self._ranking).to_string(index=False)}\n\n{self.summary()}"
+        return printable(f"{short_ranking(self._ranking).to_string(index=False)}\n\n{self.summary()}")
 
     def _repr_html_(self) -> str:
         table = short_ranking(self._ranking).to_html(index=False, escape=True, border=0)
@@ -220,6 +221,10 @@ class Comparison:
             return examples(self.source, self.leaders() or [next(iter(self.predictions)).method], imputers), ""
         except RoadworthyError as error:
             return [], str(error)
+
+    def _left_out(self, pictures: Sequence[Example]) -> dict[str, str]:
+        names = self.source.parts.left_out if self.source is not None and pictures else ()
+        return {"Examples without": f"{', '.join(names)} (code of the plan, not run to read results)"} if names else {}
 
     def _runtimes(self) -> pd.DataFrame | None:
         if not self.plan_text or not self.results.runtimes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roadworthy.core.errors import IncompleteError, InputError, StoreError
+from roadworthy.core.files import check_output
 from roadworthy.core.types import UNLABELED
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.sweep import source_of
@@ -17,6 +18,7 @@ from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_a
 from roadworthy.experiments.build import (
     Fingerprints,
     build,
+    build_parts,
     check_training,
     check_unchanged,
     design_of,
@@ -206,7 +208,7 @@ class OpenRun:
     @property
     def source(self) -> Source:
         check = partial(check_unchanged, self.plan, self.prints)
-        return Source(self.design, self.store, lambda: build(self.plan), check)
+        return Source(self.design, self.store, lambda: build(self.plan), check, lambda: build_parts(self.plan))
 
     def results(self) -> Results:
         return collect(self.design, survey(self.design, self.store), self.store, self.store.manifest())
@@ -244,6 +246,7 @@ def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:
 
 def write_report(folder: Path, out: Path, plan: Path | None = None) -> Path:
     """The report of a run directory, with the tables of its last audit; also where no curve is complete yet."""
+    check_output(out)
     audit = Audit.load(folder / "audit")
     try:
         return load(folder, plan).report(out, audit)
