@@ -152,6 +152,8 @@ def unpack(part: Path, folder: Path) -> None:
         raise DataError(f"{part} is not a complete tar.gz archive ({error}): delete it and run again") from error
     except (NotADirectoryError, FileExistsError, IsADirectoryError) as error:
         raise DataError(f"{part}: two members of the archive have one name ({error}): get it elsewhere") from error
+    except RecursionError as error:
+        raise DataError(f"{part}: the path of a member is too long: get the archive elsewhere") from error
     except (UnicodeError, ValueError, OverflowError) as error:
         raise DataError(f"{part} is not a valid archive ({error}): delete it and run again") from error
     except OSError as error:

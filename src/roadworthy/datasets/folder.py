@@ -1,5 +1,6 @@
 """A folder of image files: one subfolder per class, or a flat folder of unlabeled images."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,9 +29,9 @@ class ImageFolder:
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.root, str | Path) or "\0" in str(self.root):
+        if not isinstance(self.root, str | Path) or not str(self.root) or "\0" in str(self.root):
             raise InputError(f"root={self.root!r}: give the folder of the images, such as 'images'")
-        if not self._folder.is_dir():
+        if not os.path.isdir(self._folder):
             raise DataError(f"{self._folder} is not a folder: give the folder of the images or of their class folders")
         object.__setattr__(self, "classes", _checked(self.classes) or tuple(_subfolders(self._folder)))
         _ = self._frame, self._entries  # fail now, not in the middle of a run

@@ -217,7 +217,13 @@ class RunDirectory:
 
     def _check_folders(self) -> None:
         """Links are refused: whoever made the directory could lead a run to write, or a reader to read, elsewhere."""
-        if os.path.lexists(self.root) and not self.root.is_dir():
+        try:
+            self.root.lstat()
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{unwritable(self.root, error)}; choose another run directory") from error
+        if not self.root.is_dir():
             raise StoreError(f"{self.root} is not a folder: choose another run directory")
         for name in _SUBFOLDERS:
             path = self.root / name
@@ -264,13 +270,14 @@ class RunDirectory:
 
 def merge(sources: Sequence[RunDirectory], into: RunDirectory, dry_run: bool = False) -> int:
     """Copy the items that `into` lacks, and their durations; returns how many."""
+    for source in sources:
+        if source.manifest().get("kind") != "plan":
+            raise StoreError(f"{source.root} is not a run directory of a plan: only those can be merged")
     with nullcontext() if dry_run else into.locked():
         into.check_for_plan()
         copied, stored, manifest = 0, into.ids(), into.manifest()
         for source in sources:
             theirs = source.manifest()
-            if theirs.get("kind") != "plan":
-                raise StoreError(f"{source.root} is not a run directory of a plan: only those can be merged")
             for path in source.files():
                 if path.stem in stored:
                     continue
