@@ -1,6 +1,5 @@
 """A project whose plan has been run; every row gets a copy of it."""
 
-import os
 import shutil
 
 import pytest
@@ -46,12 +45,21 @@ def finished(tmp_path_factory):
     return root
 
 
-@pytest.fixture
-def folder(finished, tmp_path):
-    """A copy of it, to be spoiled; a run directory knows where its plan lay."""
-    target = shutil.copytree(finished, tmp_path / "project")
+def copied(finished, target):
+    """A run directory knows where its plan lay."""
+    shutil.copytree(finished, target)
     manifest = target / "run" / "manifest.json"
     manifest.write_text(manifest.read_text().replace(str(finished), str(target)))
-    yield target
-    for path, _, _ in os.walk(target):
-        os.chmod(path, 0o755)
+    return target
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    """A copy of it, to be spoiled."""
+    return copied(finished, tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def untouched(finished, tmp_path_factory):
+    """A copy of it, for all that may change nothing."""
+    return copied(finished, tmp_path_factory.mktemp("untouched") / "project")

@@ -1,4 +1,4 @@
-"""Kill a run at random moments, again and again: `make faults KILLS=200`, or `python tests/faults/kills.py --kills 200`.
+"""Kill a run at random moments, again and again: `make faults KILLS=200`.
 
 The plan has what can be interrupted: maps, predictions, a trained imputer, a fine-tuned model and retraining. Every run
 directory must end with the bytes of an uninterrupted run; no item may be written twice. A kill hits the driver, or with
@@ -6,6 +6,7 @@ two jobs now and then a worker, which the driver must survive.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -217,10 +218,8 @@ def finish(project: Path, store: str, jobs: int, tally: Tally) -> None:
 
 
 def _kill(process: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def compared(root: Path, reference: dict[str, bytes], tally: Tally) -> None:
@@ -239,9 +238,8 @@ def campaign(
     folder: Path, kills: int, seed: int = 0, per_run: int = 8, say: Callable[[str], object] = lambda text: None
 ) -> Tally:
     """`kills` in all, over directories of one and of two jobs in turn."""
-    from commands import contents
-
     import roadworthy.experiments.run  # noqa: F401  before the forks: they need not import it
+    from commands import contents
 
     chance, tally = random.Random(seed), Tally()
     project = make_project(folder)

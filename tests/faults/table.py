@@ -26,9 +26,14 @@ class Row:
     """called with the folder of a project: images/, my_model.py, plan.toml, and its finished run directory run/"""
     error: type[Exception]
     cure: str
-    given: Callable[[Path], object] = lambda folder: None
+    given: Callable[[Path], object] | None = None
     may_write: tuple[str, ...] = ()
     """names of files that the cure needs, such as a partial download that is resumed or the file of a lock"""
+
+    @property
+    def prepares(self) -> bool:
+        """It needs a folder of its own."""
+        return self.given is not None or bool(self.may_write)
 
 
 class UsageError(Exception):
@@ -84,7 +89,8 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
 
 def check(row: Row, folder: Path) -> None:
     """Prepare, do it, and hold the row against what happens."""
-    row.given(folder)
+    if row.given is not None:
+        row.given(folder)
     before = snapshot(folder)
     try:
         result = row.do(folder)
