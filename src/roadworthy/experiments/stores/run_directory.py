@@ -216,7 +216,7 @@ class RunDirectory:
         return content
 
     def _check_folders(self) -> None:
-        """Links are refused: whoever made the directory could lead a run to write, or a reader to read, elsewhere."""
+        """Links are refused: a directory from elsewhere could lead a run to write, or a reader to read, outside."""
         try:
             self.root.lstat()
         except FileNotFoundError:

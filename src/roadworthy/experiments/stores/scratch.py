@@ -126,7 +126,7 @@ def _new_folder() -> Path:
 
 
 def _remove_dead(place: Path) -> None:
-    """The lock of a process ends with it: whoever gets it may remove the folder."""
+    """The lock of a process ends with it: a process that gets it may remove the folder."""
     ours = {folder.root for folder in _folders.values() if folder.usable}
     for folder in place.glob(f"{_PREFIX}*"):
         if folder in ours or folder.is_symlink() or not (folder / "lock").is_file():
