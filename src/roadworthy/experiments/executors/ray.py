@@ -3,6 +3,8 @@
 Ray runs whatever it is sent, on every node: use it in a trusted network only (docs/security.md).
 """
 
+import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,13 +42,21 @@ class Ray:
 
 def _connect(ray: Any, address: str) -> None:
     try:
+        _check_reachable(address)
         ray.init(address=address, log_to_driver=False, logging_level="WARNING")
-    except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+    except (RuntimeError, ValueError, OverflowError, OSError, ray.exceptions.RayError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ExecutorError(
             f"the Ray cluster at {address!r} cannot be reached ({reason}): check the address, and the token if it "
             'has one (RAY_AUTH_MODE=token), or start one here with address="local"'
         ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself waits for minutes."""
+    match = re.fullmatch(r"(?:ray://)?\[?([^\[\]/]+)\]?:(\d+)", address)
+    if match:
+        socket.create_connection((match[1], int(match[2])), timeout=10).close()
 
 
 def _imported() -> Any:
