@@ -6,13 +6,19 @@ BIN := .venv/bin
 # which they are collected: tests/claims, contracts and e2e, which hold the longest ones, come first.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint check wheel-demo format docs bench reproduce clean
+KILLS ?= 20
+
+.PHONY: demo test faults lint check wheel-demo format docs bench reproduce clean
 
 demo: .venv/ready
 	$(BIN)/roadworthy demo
 
 test: .venv/ready  # all but the slow tests
 	$(PYTEST) -m "not slow"
+
+faults: .venv/ready  # bad inputs, full disks, dead workers, and KILLS random kills: make faults KILLS=200
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests/faults -m "not slow"
+	$(BIN)/python tests/faults/kills.py --kills $(KILLS)
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

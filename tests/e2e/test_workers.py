@@ -184,3 +184,27 @@ def test_a_ray_worker_that_builds_another_model_than_the_driver_is_refused(proje
     check_refusal(
         project, "restless on ray", roadworthy(project, "run", plan, "--store", "restless on ray", *words, code=1)
     )
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_ray_cluster_with_a_token_refuses_a_run_without_it(project, cluster):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(16))
+        result = roadworthy(
+            project, "run", "plan.toml", "--store", "no token", "--executor", "ray", "--address", cluster, code=1
+        )
+    assert "ExecutorError: the Ray cluster at" in flat(result.stderr)
+    assert "token" in flat(result.stderr)
+    assert stamps(project / "no token") == {}
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_ray_cluster_that_does_not_exist_is_a_named_error(project):
+    pytest.importorskip("ray", reason="the Ray executor is an extra: pip install 'roadworthy[ray]'")
+    result = roadworthy(
+        project, "run", "plan.toml", "--store", "no ray", "--executor", "ray", "--address", "127.0.0.1:1", code=1
+    )
+    assert "ExecutorError: the Ray cluster at '127.0.0.1:1' cannot be reached" in flat(result.stderr)
+    assert stamps(project / "no ray") == {}

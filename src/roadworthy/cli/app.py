@@ -3,11 +3,10 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from roadworthy import __version__
 from roadworthy.cli import audit, data, demo, diff, gain, imputers, results, run, train
-from roadworthy.cli.output import console, say
+from roadworthy.cli.output import SafeConsole, console, say
 from roadworthy.core.errors import RoadworthyError
 
 
@@ -18,8 +17,9 @@ class Commands(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except RoadworthyError as error:
-            Console(stderr=True).print(f"[bold red]error:[/] {type(error).__name__}:", end=" ")
-            Console(stderr=True).print(str(error), markup=False, highlight=False)
+            errors = SafeConsole(stderr=True)
+            errors.print(f"[bold red]error:[/] {type(error).__name__}:", end=" ")
+            errors.print(str(error), markup=False, highlight=False)
             raise typer.Exit(1) from error
 
 

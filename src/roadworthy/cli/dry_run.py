@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.markup import escape
 from rich.table import Table
 
-from roadworthy.cli.output import console, duration, say
+from roadworthy.cli.output import announce_code, console, duration, say
 from roadworthy.core.progress import progress_bar
 from roadworthy.experiments.build import awaits_training, build_data
 from roadworthy.experiments.cost import Estimate, estimate, missing_counts
@@ -16,6 +16,9 @@ from roadworthy.experiments.stores.run_directory import RunDirectory
 def show_dry_run(plan: Plan, name: str, store: RunDirectory) -> None:
     """The axes come first: they need no data, and stay visible if an error follows."""
     console.print(_axes(plan, name))
+    if plan.functions:
+        say("A dry run builds the model and times every method.")
+        announce_code(plan)
     build_data(plan)
     store.check_for_plan()
     missing = missing_counts(plan, store)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 from rich.table import Table
 
-from roadworthy.cli.output import console, say, write_table
+from roadworthy.cli.output import check_table, console, say, write_table
 from roadworthy.core.errors import PlanError
 from roadworthy.core.progress import progress_bar
 
@@ -50,12 +50,14 @@ def train(
     """
     import pandas as pd
 
+    from roadworthy.core.files import check_output
     from roadworthy.evaluation.quality import imputation_quality
     from roadworthy.experiments.worker import threads
     from roadworthy.imputers import DatasetMean, NoisyLinear
     from roadworthy.models.prediction import fastest_device
     from roadworthy.training.gain import save_gain, train_gain
 
+    check_output(out)
     job = _job(plan, epochs)
     with threads(job.threads), progress_bar("training (epochs)", job.recipe.epochs) as advance:
         trained = train_gain(
@@ -102,6 +104,7 @@ def search(
     from roadworthy.models.prediction import fastest_device
     from roadworthy.training import gain_search
 
+    check_table(out)
     job = _job(plan, epochs)
     recipes = gain_search.grid(job.recipe, alpha or list(gain_search.ALPHAS), hint or list(gain_search.HINTS))
     checkpoints, cells = out.with_name(f"{out.name}.checkpoints"), []

@@ -54,9 +54,10 @@ def compare(
 
     Example: `roadworthy imputers compare plans/gain-cifar10.toml --store runs/gain-cifar10 --out imputers/`
     """
-    from roadworthy.core.files import write_atomically
+    from roadworthy.core.files import check_output, write_atomically
     from roadworthy.core.masks import MASKS, checked_fractions
     from roadworthy.core.random import Key
+    from roadworthy.core.text import csv_bytes
     from roadworthy.evaluation.quality import picture_strip
     from roadworthy.experiments.build import build_data
     from roadworthy.experiments.imputer_comparison import compare_imputers
@@ -65,6 +66,7 @@ def compare(
     from roadworthy.report.figures.imputers import strip_png
 
     opened = read_plan(plan)
+    check_output(out / "imputers.csv")
     fractions = [value for value in checked_fractions(fraction or [0.1, 0.3, 0.5]) if 0 < value < 1]
     if not fractions:
         raise InputError("fractions 0 and 1 leave nothing to compare: give values between")
@@ -74,7 +76,7 @@ def compare(
     with threads(opened.threads), progress_bar("comparing imputers", steps) as advance:
         table = compare_imputers(imputers, data, fractions, Key(0), advance)
     _show(table)
-    write_atomically(out / "imputers.csv", table.to_csv(index=False).encode())
+    write_atomically(out / "imputers.csv", csv_bytes(table))
     few = next(data.batches(min(_SHOWN, len(data))))
     for masks in MASKS:
         for value in fractions:
@@ -95,7 +97,7 @@ def _imputers(plan: "Plan", data: "Dataset", store: Path | None) -> "dict[str, I
         entry = lookup("imputers", name)
         usual[name] = entry.make(data) if entry.needs_data else entry.make()
     if store is not None:
-        return {**usual, **open_run(store).source.imputers()}
+        return {**usual, **open_run(store).source.all_imputers()}
     built = {name: build_imputer(plan, name, data) for name in plan.imputers}
     if plan.trained_imputers:
         say(f"left out: {', '.join(plan.trained_imputers)}, trained in a run directory; name it with --store")

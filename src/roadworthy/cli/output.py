@@ -5,20 +5,31 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from roadworthy.core.errors import InputError, MissingExtraError, StoreError
-from roadworthy.core.files import write_atomically
+from roadworthy.core.files import check_output, write_atomically
+from roadworthy.core.text import csv_bytes, printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from roadworthy.experiments.comparison import Comparison
+    from roadworthy.experiments.plans import Plan
 
-console = Console()
+
+class SafeConsole(Console):
+    """Shows control characters instead of sending them to the terminal: names and errors may come from others."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
+console = SafeConsole()
 
 PlanPath = Annotated[Path, typer.Argument(help="Plan in TOML; see plans/ for examples.", show_default=False)]
 StorePath = Annotated[Path, typer.Argument(help="Run directory.", show_default=False)]
@@ -32,7 +43,7 @@ def say(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    Console(stderr=True).print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
+    SafeConsole(stderr=True).print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
 def warn_all(lines: list[str]) -> None:
@@ -53,6 +64,12 @@ def resumable(message: str) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def announce_code(plan: "Plan") -> None:
+    """Before it is run: which code a plan names."""
+    if names := plan.functions:
+        say(f"This runs code that the plan names: {', '.join(names)} (beside it in {plan.folder}, or installed).")
+
+
 def load_run(folder: Path, plan: Path | None = None) -> "Comparison":
     """The results in a run directory; incomplete curves are left out, with a warning."""
     from roadworthy.experiments.run import load
@@ -67,25 +84,32 @@ def load_run(folder: Path, plan: Path | None = None) -> "Comparison":
     return comparison
 
 
-_WRITERS = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+_TABLES = (".csv", ".parquet", ".json")
 
 
 def check_table(file: Path) -> None:
     """Before long work: can a table be written to this file?"""
-    if file.suffix not in _WRITERS:
-        raise InputError(f"{file}: tables are written as {', '.join(_WRITERS)}")
+    if file.suffix not in _TABLES:
+        raise InputError(f"{file}: tables are written as {', '.join(_TABLES)}")
+    check_output(file)
 
 
 def write_table(table: "pd.DataFrame", file: Path) -> None:
     """As CSV, Parquet or JSON records, by the file's suffix."""
     check_table(file)
-    options = {"orient": "records"} if file.suffix == ".json" else {"index": False}
+    write_atomically(file, csv_bytes(table) if file.suffix == ".csv" else _encoded(table, file.suffix))
+
+
+def _encoded(table: "pd.DataFrame", suffix: str) -> bytes:
     buffer = io.BytesIO()
     try:
-        getattr(table, _WRITERS[file.suffix])(buffer, **options)
+        if suffix == ".json":
+            table.to_json(buffer, orient="records")
+        else:
+            table.to_parquet(buffer, index=False)
     except ImportError as error:
         raise MissingExtraError("Parquet needs pyarrow: pip install 'roadworthy[parquet]'") from error
-    write_atomically(file, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def duration(seconds: float) -> str:

@@ -25,15 +25,23 @@ def run(
         typer.Option(help="Run directory, created or resumed. Default: runs/NAME-OF-PLAN.", show_default=False),
     ] = None,
     executor: Annotated[ExecutorName, typer.Option(help="Where to compute.")] = ExecutorName.local,
-    address: Annotated[str, typer.Option(help="Address of the Ray cluster; local starts one.")] = "local",
+    address: Annotated[
+        str, typer.Option(help="Address of the Ray cluster; local starts one. In trusted networks only.")
+    ] = "local",
     jobs: Jobs = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be computed, with an estimate of its cost.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Show what would be computed and estimate its cost; builds the model to time it."
+        ),
     ] = False,
 ) -> None:
     """Run the pending items of a plan.
 
     Stop it at any time and run it again to resume: only the item in progress is lost.
+
+    A plan can name code (model, methods, imputers, loss, augmentation), which is run with your rights: run only plans
+    that you trust. The commands that read results (status, show, report, figures, diff, export) run none of it.
 
     Example: `roadworthy run plans/cifar10-cpu.toml --store runs/cifar10-cpu`
     """

@@ -21,7 +21,7 @@ def train(
         int, typer.Option(min=0, help="Seed of the initial weights, the image order and the validation split.")
     ] = 0,
 ) -> None:
-    """Train the model of a plan.
+    """Train the model of a plan. Runs code that the plan names.
 
     Stop it at any time and run it again: it resumes after the last complete epoch.
 
@@ -29,7 +29,7 @@ def train(
     """
     from safetensors.torch import save
 
-    from roadworthy.core.files import write_atomically
+    from roadworthy.core.files import check_output, write_atomically
     from roadworthy.core.random import Key
     from roadworthy.evaluation.checks import check_splits
     from roadworthy.experiments.build import build_data, build_trainer, build_untrained
@@ -43,6 +43,7 @@ def train(
     opened = read_plan(plan)
     trainer = build_trainer(opened, seed)
     path = out or opened.folder / opened.model["weights"]
+    check_output(path)
     # All that an epoch depends on: the checkpoint of another training is not resumed.
     tag = f"{opened.training} {opened.model} {trainer.key}"
     trainer = trainer._replace(checkpoint=CheckpointFile(path.with_name(f"{path.name}.checkpoint"), tag))

@@ -9,10 +9,12 @@ RoadworthyError
 │   └── TrainingError                 training diverged or became non-finite
 ├── WeightsError (ValueError)         a weights file is unreadable or does not match the model
 ├── DataError (OSError)               a data file is missing, truncated or invalid
+├── OutputError (OSError)             a file cannot be written
 ├── SolverError (ArithmeticError)     a linear system was not solved to the promised accuracy
 ├── PlanError (ValueError)            a plan is invalid
 ├── StoreError (OSError)              a run directory is in use, or is not one
 │   └── IncompleteError               a run directory holds no complete curve yet
+├── ExecutorError (RuntimeError)      workers cannot be started or reached
 ├── UnknownNameError (LookupError)    no registered part has that name
 └── MissingExtraError (ImportError)   an optional dependency is not installed
 
@@ -67,6 +69,10 @@ class DataError(RoadworthyError, OSError):
     """A data file is missing, truncated or invalid."""
 
 
+class OutputError(RoadworthyError, OSError):
+    """A file cannot be written: disk full, read-only, or the name of something that is not a file."""
+
+
 class SolverError(RoadworthyError, ArithmeticError):
     """A linear system was not solved to the promised accuracy."""
 
@@ -81,6 +87,10 @@ class StoreError(RoadworthyError, OSError):
 
 class IncompleteError(StoreError):
     """A run directory holds no complete curve yet."""
+
+
+class ExecutorError(RoadworthyError, RuntimeError):
+    """Workers cannot be started or reached."""
 
 
 class UnknownNameError(RoadworthyError, LookupError):

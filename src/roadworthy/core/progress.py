@@ -31,7 +31,10 @@ class ProgressBar:
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task(self._title, total=self._total)
         self._timer = Timer(PATIENCE, self._bar.start)
-        self._timer.start()
+        try:
+            self._timer.start()
+        except RuntimeError:  # no memory for a thread: work goes on without a bar
+            self._bar = None
 
     def total(self, total: float) -> None:
         if self._bar:

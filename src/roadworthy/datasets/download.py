@@ -1,9 +1,11 @@
 """Downloads of the official archives: resumable, verified by checksum, unpacked safely, renamed into place."""
 
+import errno
 import gzip
 import hashlib
 import http.client
 import os
+import re
 import tarfile
 import tempfile
 import urllib.error
@@ -15,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, final
 from urllib.parse import urlsplit
 
-from roadworthy.core.errors import DataError, InputError, UnknownNameError
+from roadworthy.core.errors import DataError, InputError, RoadworthyError, UnknownNameError
+from roadworthy.core.files import unwritable
 
 OnBytes = Callable[[int, int | None], object]
 """Called with the number of bytes received and the total, or None if the server does not say."""
@@ -24,7 +27,10 @@ _CHUNK = 1 << 20
 _TIMEOUT = 60.0
 
 MAX_UNPACKED = 16 * 2**30
-"""In bytes; Food-101, the largest archive, has 5 GB."""
+"""In bytes, of a download and of what it unpacks to; Food-101, the largest archive, has 5 GB."""
+
+_MAX_READ = 64 * 2**20
+"""Bytes that unpacking reads at once: more than any header or block of an honest archive."""
 
 
 @final
@@ -65,29 +71,49 @@ def fetch(
         raise UnknownNameError(f"unknown archive {name!r}: choose one of {', '.join(sorted(ARCHIVES))}")
     official = ARCHIVES[name]
     archive = replace(official, url=url or official.url, md5=md5 or official.md5)
+    _check_arguments(archive)
     folder = Path(root).expanduser() / archive.folder
-    if folder.exists():
-        _check_whole(folder, archive)
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = folder.parent / f"{name}.tar.gz.part"
-    download(archive.url, part, on_bytes or _silent)
-    _check_md5(part, archive)
-    unpack(part, folder)
-    part.unlink()
+    try:
+        if folder.exists():
+            _check_whole(folder, archive)
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = folder.parent / f"{name}.tar.gz.part"
+        if os.path.lexists(part) and not part.is_file():
+            raise DataError(f"{part} is not a file: move it away and run again")
+        download(archive.url, part, on_bytes or _silent)
+        _check_md5(part, archive)
+        unpack(part, folder)
+        part.unlink()
+    except RoadworthyError:
+        raise
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{name} cannot be put into {root}: {unwritable(folder, error)}; run again to resume"
+        ) from error
     return folder
+
+
+def _check_arguments(archive: Archive) -> None:
+    try:
+        parts = urlsplit(archive.url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"url {archive.url!r} is not valid ({error}): give an http or https address") from error
+    if not valid:
+        raise InputError(f"url {archive.url!r}: only http and https are supported")
+    if not re.fullmatch("[0-9a-f]{32}", str(archive.md5)):
+        raise InputError(f"md5 {archive.md5!r}: give the 32 hexadecimal digits of the archive's checksum")
 
 
 def download(url: str, part: Path, on_bytes: OnBytes) -> None:
     """Download `url` to `part`, resuming after the bytes it already holds."""
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"url {url!r}: only http and https are supported")
     done = part.stat().st_size if part.exists() else 0
     response = _open(url, done)
     if response is None:  # already complete
         return
     with response:
-        if response.status != 206:  # the server ignored the range and starts over
+        if response.status != 206 or not _continues(response, done):  # the server ignored the range: start over
             done = 0
         total = _total(response, done)
         with part.open("ab" if done else "wb") as file:
@@ -95,6 +121,8 @@ def download(url: str, part: Path, on_bytes: OnBytes) -> None:
             for chunk in _chunks(response, url):
                 file.write(chunk)
                 done += len(chunk)
+                if done > MAX_UNPACKED:
+                    raise DataError(f"{url} sends more than {MAX_UNPACKED:,} bytes: name another mirror with url=")
                 on_bytes(done, total)
     if total is not None and done < total:
         raise _failure(url, f"the connection ended after {done} of {total} bytes")
@@ -112,7 +140,8 @@ def unpack(part: Path, folder: Path) -> None:
 
     try:
         with (
-            tarfile.open(part, "r:gz") as tar,
+            _Limited(part) as content,
+            tarfile.open(fileobj=content, mode="r:") as tar,
             tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary,
         ):
             tar.extractall(temporary, filter=checked)  # noqa: S202  every member is checked
@@ -121,6 +150,25 @@ def unpack(part: Path, folder: Path) -> None:
             os.rename(Path(temporary) / folder.name, folder)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{part} is not a complete tar.gz archive ({error}): delete it and run again") from error
+    except (NotADirectoryError, FileExistsError, IsADirectoryError) as error:
+        raise DataError(f"{part}: two members of the archive have one name ({error}): get it elsewhere") from error
+    except RecursionError as error:
+        raise DataError(f"{part}: the path of a member is too long: get the archive elsewhere") from error
+    except (UnicodeError, ValueError, OverflowError) as error:
+        raise DataError(f"{part} is not a valid archive ({error}): delete it and run again") from error
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise DataError(f"{part}: the name of a member is too long ({error.strerror}): get it elsewhere") from error
+
+
+class _Limited(gzip.GzipFile):
+    """What tarfile reads from: the size in a header is not trusted before it is read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= _MAX_READ:
+            raise DataError(f"the archive has a header of {size:,} bytes: nothing was unpacked; get it elsewhere")
+        return super().read(size)
 
 
 def _silent(done: int, total: int | None) -> None:
@@ -160,20 +208,26 @@ def _open(url: str, done: int) -> Any:
         if error.code == 416 and done:
             return None
         raise _failure(url, f"the server answered {error.code} {error.reason}") from error
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: addresses and headers
         raise _failure(url, str(error)) from error
 
 
+def _continues(response: Any, done: int) -> bool:
+    """The answer begins where we asked it to; some servers answer another range."""
+    given = re.match(r"bytes (\d{1,18})-", str(response.headers.get("Content-Range") or ""))
+    return given is None or int(given[1]) == done
+
+
 def _total(response: Any, done: int) -> int | None:
-    length = response.headers.get("Content-Length")
-    return done + int(length) if length else None
+    length = str(response.headers.get("Content-Length") or "")
+    return done + int(length) if re.fullmatch("[0-9]{1,18}", length) else None
 
 
 def _chunks(response: Any, url: str) -> Iterator[bytes]:
     while True:
         try:
             chunk = response.read(_CHUNK)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
             raise _failure(url, str(error) or type(error).__name__) from error
         if not chunk:
             return

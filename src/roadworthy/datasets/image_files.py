@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, final
 
@@ -11,12 +12,16 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from roadworthy.core.errors import DataError, RangeError, ShapeError
+from roadworthy.core.errors import DataError, InputError, RangeError, ShapeError
+from roadworthy.core.files import read_regular
 from roadworthy.core.types import Batch, Images
 from roadworthy.datasets.subsets import spans
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 _FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
+_LARGEST_FILE = 1 << 30
+_LARGEST = 1 << 14
+"""Pixels of a side that images are resized to: larger ones would fill the memory."""
 
 
 @final
@@ -29,8 +34,12 @@ class Frame:
 
     def __post_init__(self) -> None:
         for name, side in (("resize", self.resize), ("crop", self.crop)):
-            if side is not None and side < 1:
-                raise RangeError(f"{name}={side}: it must be at least 1 pixel")
+            if side is None:
+                continue
+            if isinstance(side, bool) or not isinstance(side, int):
+                raise InputError(f"{name}={side!r}: give a whole number of pixels")
+            if not 1 <= side <= _LARGEST:
+                raise RangeError(f"{name}={side}: it must be at least 1 pixel, at most {_LARGEST:,}")
 
     def __call__(self, image: Image.Image) -> Image.Image:
         return _cropped(_resized(image, self.resize), self.crop)
@@ -63,14 +72,18 @@ def read(path: Path, frame: Frame) -> NDArray[np.uint8]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path, formats=_FORMATS) as file:
+            # The bytes are read first: opening a pipe would wait for somebody to write into it.
+            with Image.open(BytesIO(read_regular(path, _LARGEST_FILE)), formats=_FORMATS) as file:
                 image = rgb(file)
     except FileNotFoundError:
         raise DataError(f"{path} is missing: restore it, or download the data again") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DataError(f"{path} is too large to decode safely: {error}") from error
-    except (OSError, SyntaxError, ValueError) as error:
+    except ShapeError as error:
         raise DataError(f"{path} cannot be decoded: {error}") from error
+    except Exception as error:  # decoders raise what they like on damaged files: OSError, struct.error, IndexError
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path} cannot be decoded: {reason}; replace or remove it") from error
     try:
         return np.asarray(frame(image))
     except ShapeError as error:

@@ -11,6 +11,7 @@ from roadworthy.audit.mask_information import check_classes
 from roadworthy.audit.tables import CONCLUSION_COLUMNS
 from roadworthy.core.errors import DataError
 from roadworthy.core.files import write_atomically
+from roadworthy.core.text import csv_bytes, csv_text
 from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, tables_of
 from roadworthy.experiments.items import Item
 from roadworthy.experiments.pending import pending
@@ -64,7 +65,7 @@ class Audit:
     def save(self, folder: str | Path) -> None:
         """Write every table that has rows as CSV."""
         for name, table in ((name, table) for name, table in self.tables.items() if len(table)):
-            write_atomically(Path(folder) / f"{name}.csv", table.to_csv(index=False).encode())
+            write_atomically(Path(folder) / f"{name}.csv", csv_bytes(table))
 
     @classmethod
     def load(cls, folder: str | Path) -> "Audit | None":
@@ -81,13 +82,14 @@ _TEXT = ("method", "rival", "order", "imputer", "evaluator", "masks", "conclusio
 
 
 def _read(path: Path) -> pd.DataFrame | None:
-    if not path.exists():
+    if not path.is_file():  # opening a pipe would wait forever
         return None
     try:
         numbers = [name for name in pd.read_csv(path, nrows=0).columns if name not in _TEXT]
         empty = dict.fromkeys(numbers, "")
-        return pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values=empty)
-    except (ValueError, OSError) as error:
+        table = pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values=empty)
+        return table.assign(**{name: table[name].map(csv_text) for name in _TEXT if name in table})
+    except (ValueError, OSError, RecursionError) as error:
         raise DataError(f"{path} is not a valid table ({error}): make it again with `roadworthy audit`") from error
 
 

@@ -36,6 +36,7 @@ from roadworthy.experiments.items import (
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.plans.plan import LOCATIONS, SIZES
 from roadworthy.experiments.registry import REGISTRY, lookup
+from roadworthy.experiments.source import Parts
 from roadworthy.experiments.worker import Worker
 from roadworthy.models import load
 from roadworthy.models.loading import named
@@ -71,9 +72,29 @@ class Fingerprints(NamedTuple):
             values: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
             }
-            return cls(**values)
+            return cls(**values)._checked()
         except TypeError as error:
-            raise StoreError(f"manifest.json: the fingerprints are not valid ({error})") from error
+            raise StoreError(f"manifest.json: the fingerprints are not valid ({error}): run the plan again") from error
+
+    def _checked(self) -> "Fingerprints":
+        """Before they are trusted: a manifest may come from elsewhere."""
+        for name, kind in (
+            ("model", str),
+            ("block_size", int),
+            ("images", int),
+            ("data", tuple),
+            ("train_images", int),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} is a {type(getattr(self, name)).__name__}")
+        for name, images, prints in (("data", self.images, self.data), ("train", self.train_images, self.train)):
+            if not isinstance(prints, tuple) or not all(isinstance(fingerprint, str) for fingerprint in prints):
+                raise TypeError(f"{name} is not a list of texts")
+            if not (len(prints) <= images and self.block_size > 0):
+                raise TypeError(f"{len(prints)} blocks of {self.block_size} for {images} images")
+        if not isinstance(self.files, Mapping):
+            raise TypeError(f"files is a {type(self.files).__name__}")
+        return self
 
 
 def fingerprints(plan: Plan, experiment: Experiment) -> Fingerprints:
@@ -233,6 +254,22 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
         augment=build_augment(plan),
     )
     return with_known_outputs(experiment)
+
+
+def build_parts(plan: Plan) -> Parts:
+    """What pictures need, for commands that only read: no code that the plan names is imported or run."""
+    data = build_data(plan)
+    own = tuple(name for name, spec in plan.imputers.items() if "function" in spec)
+    return Parts(
+        data,
+        {name: lookup("orders", name).make() for name in plan.orders},
+        {
+            name: _with_key(f"evaluation.imputers: {name}", build_imputer, plan, name, data)
+            for name in plan.imputers
+            if name not in own
+        },
+        own,
+    )
 
 
 def make_worker(plan: Plan, prints: Fingerprints) -> Worker:

@@ -167,6 +167,7 @@ def compare(
     )
     _check_training(experiment, named_evaluators)
     experiment, store = with_known_outputs(experiment), ScratchStore()
+    store.expect(_size_of_maps(experiment, design))
     with eval_mode(experiment.model, experiment.device):
         rehearse(experiment, shares, design.seeds[0])
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
@@ -222,6 +223,13 @@ def _design(
         confidence=confidence,
         margin=margin,
     )
+
+
+def _size_of_maps(experiment: Experiment, design: Design) -> int:
+    """In bytes, of float32, with the blurred copies of two methods."""
+    height, width = next(experiment.data.batches(1)).images.shape[-2:]
+    images = sum(len(block.rows) for block in (*design.blocks, *design.train_blocks))
+    return 4 * int(height * width) * images * (len(experiment.methods) + 2 * ("blurred" in design.copy_controls))
 
 
 def _blocks(split: str, rows: Sequence[tuple[int, ...]]) -> tuple[Block, ...]:

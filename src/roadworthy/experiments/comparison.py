@@ -12,6 +12,7 @@ import pandas as pd
 from roadworthy import statistics
 from roadworthy.core.errors import InputError, RoadworthyError
 from roadworthy.core.results import Point, Predictions
+from roadworthy.core.text import printable
 from roadworthy.experiments.audit_items import AuditSettings, default_fractions
 from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
 from roadworthy.experiments.conclusion import Basis, Conclusion, conclude
@@ -216,6 +217,7 @@ class Comparison:
                 **self._size,
                 "Accuracy before removal": self._accuracy,
                 **provenance(self.results.manifest),
+                **self._left_out(pictures),
             },
             audit=audit.tables if audit else {},
             missing=self.results.missing,
@@ -233,7 +235,7 @@ class Comparison:
         table = short_ranking(self._ranking).to_string(index=False)
         warnings = [f"Warning: {text}" for text in self._warnings["text"]]
         parts = [table, "\n".join([f"Accuracy before removal: {self._accuracy}", *warnings]), str(self.conclusion())]
-        return "\n\n".join(parts)
+        return printable("\n\n".join(parts))
 
     def _repr_html_(self) -> str:
         conclusion = self.conclusion()
@@ -255,6 +257,10 @@ class Comparison:
             return examples(self.source, self.leaders() or [next(iter(self.predictions)).method], imputers), ""
         except RoadworthyError as error:
             return [], str(error)
+
+    def _left_out(self, pictures: Sequence[Example]) -> dict[str, str]:
+        names = self.source.parts.left_out if self.source is not None and pictures else ()
+        return {"Examples without": f"{', '.join(names)} (code of the plan, not run to read results)"} if names else {}
 
     # ── tables that everything shown rests on ────────────────────────────────────────────────────────────────────────
 

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 
+from roadworthy.core.errors import InputError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Imputer, Ranks
 from roadworthy.evaluation.orders import rank
@@ -20,25 +21,31 @@ def examples(
 ) -> list[Example]:
     """Images from all over the data, which may be sorted by class. Pixels are removed as the first seed did.
 
-    The first of `methods` is shown with every imputer, the others with the first imputer.
+    The first of `methods` is shown with every imputer, the others with the first one. Imputers that are code of a plan
+    are left out.
     """
     source.check_images()
     rows = [source.rows[place] for place in np.unique(np.linspace(0, len(source.rows) - 1, images).round().astype(int))]
-    (batch, predicted), experiment, key = source.images(rows), source.experiment, Key(source.design.seeds[0])
+    (batch, predicted), parts, key = source.images(rows), source.parts, Key(source.design.seeds[0])
     available = {name: imputer for name, imputer in source.imputers().items() if not imputers or name in imputers}
+    if not available:
+        raise InputError(
+            f"the imputers ({', '.join(parts.left_out) or 'none'}) are functions of the plan, and reading results runs "
+            "no code of a plan"
+        )
     inner = [fraction for fraction in source.design.fractions if fraction < 1] or list(source.design.fractions)
     places = np.linspace(0, len(inner) - 1, min(most_fractions, len(inner))).round().astype(int)
     fractions = tuple(inner[place] for place in places)
-    ranks = {name: rank(experiment.orders, source.maps(name, rows), batch.ids, key) for name in methods}
+    ranks = {name: rank(parts.orders, source.maps(name, rows), batch.ids, key) for name in methods}
     shown = {
         (method, order, name): _imputed(imputer, batch, ranks[method][order], fractions, key)
-        for (place, method), order, (name, imputer) in product(enumerate(methods), experiment.orders, available.items())
+        for (place, method), order, (name, imputer) in product(enumerate(methods), parts.orders, available.items())
         if place == 0 or name == next(iter(available))
     }
-    first_order = next(iter(experiment.orders))
+    first_order = next(iter(parts.orders))
     return [
         Example(
-            _title(int(batch.ids[row]), int(batch.labels[row]), experiment.data.classes, predicted[row]),
+            _title(int(batch.ids[row]), int(batch.labels[row]), parts.data.classes, predicted[row]),
             batch.images[row].numpy(),
             fractions,
             {name: _gray(ranks[name][first_order][row], reverse=first_order == "lerf") for name in methods},

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from roadworthy.core.errors import StoreError
 from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.stores import Store
@@ -16,6 +17,8 @@ def prediction_arrays(predictions: Predictions) -> dict[str, Any]:
 
 def as_predictions(arrays: Arrays) -> Predictions:
     """A file may hold more: the training curve of its evaluator."""
+    if missing := [name for name in _FIELDS if name not in arrays]:
+        raise StoreError(f"stored predictions lack {', '.join(missing)}: run the plan into a new directory")
     return Predictions(**{name: arrays[name] for name in _FIELDS})
 
 

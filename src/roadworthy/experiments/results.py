@@ -175,7 +175,13 @@ def _facts(results: Results) -> dict[str, Any]:
 
 def read_saved(store: RunDirectory) -> Results:
     manifest = store.manifest()
-    facts = manifest.get("results", {})
+    try:
+        return _saved(store, manifest, manifest.get("results", {}))
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise StoreError(f"{store.root / 'manifest.json'} does not describe a saved comparison ({error!r})") from error
+
+
+def _saved(store: RunDirectory, manifest: Mapping[str, Any], facts: Mapping[str, Any]) -> Results:
     predictions = {}
     for id in facts.get("items", ()):
         header, arrays = store.read_file(store.path("predictions", id))

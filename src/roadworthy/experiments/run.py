@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roadworthy.core.errors import IncompleteError, InputError, StoreError
-from roadworthy.core.files import write_atomically
+from roadworthy.core.files import check_output
 from roadworthy.core.types import UNLABELED
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.sweep import source_of
@@ -18,6 +18,7 @@ from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_a
 from roadworthy.experiments.build import (
     Fingerprints,
     build,
+    build_parts,
     check_training,
     check_unchanged,
     design_of,
@@ -58,11 +59,31 @@ def run(
     `store`: the run directory, by default runs/NAME-OF-PLAN. `jobs`: processes; 1 computes in this one, 0 means as many
     as cores and the plan's threads allow. `executor`: "local", or "ray" for the cluster at `address`.
     """
+    _check_arguments(plan, store, executor, jobs, address)
     opened = _as_read(plan) if isinstance(plan, Plan) else read_plan(plan)
     folder = Path(store) if store is not None else default_store(plan)
     with Bar("run", progress) as bar:
         run_plan(opened, RunDirectory(folder), executor, jobs, address, bar)
     return load(folder)
+
+
+def _check_arguments(plan: Any, store: Any, executor: Any, jobs: Any, address: Any) -> None:
+    if not isinstance(plan, str | Path | Plan):
+        raise InputError(f"plan is a {type(plan).__name__}: give the path of a TOML file, or an rw.read_plan(...)")
+    _check_folder("store", store, optional=True)
+    if executor not in ("local", "ray"):
+        raise InputError(f"executor={executor!r}: choose 'local' or 'ray'")
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 0:
+        raise InputError(f"jobs={jobs!r}: give a number of processes, or 0 for as many as cores allow")
+    if not isinstance(address, str) or not address:
+        raise InputError(f"address={address!r}: give that of a Ray cluster, such as '10.0.0.1:6379', or 'local'")
+
+
+def _check_folder(name: str, folder: Any, optional: bool = False) -> None:
+    if not (isinstance(folder, str | Path) and str(folder) and "\0" not in str(folder)) and not (
+        optional and folder is None
+    ):
+        raise InputError(f"{name}={folder!r}: give the path of a run directory, such as 'runs/mine'")
 
 
 def _as_read(plan: Plan) -> Plan:
@@ -141,7 +162,7 @@ def keep_plan(plan: Plan, store: RunDirectory) -> list[str]:
             f"{store.root} holds results of another plan; status, show and export follow this one from now on. "
             "The other results are kept: run that plan again to see them"
         ]
-    write_atomically(store.plan_path, content)
+    store.write_plan(content)
     return complaints
 
 
@@ -192,7 +213,7 @@ class OpenRun:
     @property
     def source(self) -> Source:
         check = partial(check_unchanged, self.plan, self.prints)
-        return Source(self.design, self.store, lambda: build(self.plan), check)
+        return Source(self.design, self.store, lambda: build(self.plan), check, lambda: build_parts(self.plan))
 
     def results(self) -> Results:
         return collect(self.design, survey(self.design, self.store), self.store, self.store.manifest())
@@ -202,16 +223,19 @@ def open_run(folder: str | Path, plan: Plan | None = None) -> OpenRun:
     """`plan`: its own file, where the paths in the kept copy do not lead to the data any more."""
     store = RunDirectory(Path(folder))
     manifest = store.manifest()
-    if manifest.get("kind") != "plan" or not store.plan_path.exists():
+    if manifest.get("kind") != "plan" or not store.plan_path.is_file():
         raise StoreError(f"{folder} is not the run directory of a plan: make one with `roadworthy run PLAN`")
     kept = read_plan(store.plan_path)
     kept = replace(kept, folder=Path(manifest.get("folder", kept.folder)))
-    prints = Fingerprints.from_json(manifest["fingerprints"])
+    prints = Fingerprints.from_json(manifest.get("fingerprints", {}))
     return OpenRun(store, plan or kept, prints, design_of(kept, prints))
 
 
 def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:
-    """The results in a run directory: of a plan, or of a saved comparison."""
+    """The results in a run directory: of a plan, or of a saved comparison. No code of the plan is run."""
+    _check_folder("folder", folder)
+    if not Path(folder).exists():
+        raise StoreError(f"{folder} does not exist: make a run directory with `roadworthy run PLAN --store {folder}`")
     store = RunDirectory(Path(folder))
     manifest = store.manifest()
     if manifest.get("kind") == "comparison":
@@ -227,6 +251,7 @@ def load(folder: str | Path, plan: str | Path | None = None) -> Comparison:
 
 def write_report(folder: Path, out: Path, plan: Path | None = None) -> Path:
     """The report of a run directory, with the tables of its last audit; also where no curve is complete yet."""
+    check_output(out)
     audit = Audit.load(folder / "audit")
     try:
         return load(folder, plan).report(out, audit)

@@ -1,14 +1,15 @@
 """An experiment with its store: where a comparison gets maps, images and audit items from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from roadworthy.core.errors import DataError
-from roadworthy.core.types import UNLABELED, Batch, Imputer
+from roadworthy.core.types import UNLABELED, Batch, Dataset, Imputer, Order
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.experiments.design import Design
@@ -18,6 +19,17 @@ from roadworthy.experiments.recorded import as_predictions
 from roadworthy.experiments.results import maps_of
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.worker import built_imputer
+from roadworthy.training.gain import GainRecipe
+
+
+class Parts(NamedTuple):
+    """What pictures need of an experiment: neither its model nor its methods."""
+
+    data: Dataset
+    orders: Mapping[str, Order]
+    imputers: Mapping[str, Imputer | GainRecipe]
+    left_out: tuple[str, ...] = ()
+    """imputers that are code of the plan"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +40,8 @@ class Source:
     """raises where data or weights are not at hand"""
     check: Callable[[Experiment], None] | None = None
     """raises where weights or code changed since the run; None if the experiment is the one that ran"""
+    build_parts: Callable[[], Parts] | None = None
+    """what pictures need, built without running code of a plan; None takes it from the experiment"""
 
     @cached_property
     def state(self) -> Survey:
@@ -37,6 +51,12 @@ class Source:
     def experiment(self) -> Experiment:
         return self.build()
 
+    @cached_property
+    def parts(self) -> Parts:
+        if self.build_parts is not None:
+            return self.build_parts()
+        return Parts(self.experiment.data, self.experiment.orders, self.experiment.imputers)
+
     @property
     def rows(self) -> list[int]:
         """Of the images that were evaluated."""
@@ -44,7 +64,7 @@ class Source:
 
     def images(self, rows: Sequence[int]) -> tuple[Batch, list[bool]]:
         """Some images as they were evaluated, with known labels, and whether a label is the model's prediction."""
-        batch = next(picked(self.experiment.data, list(rows)).batches(len(rows)))
+        batch = next(picked(self.parts.data, list(rows)).batches(len(rows)))
         known: dict[int, tuple[int, int]] = {}
         for block in self.state.blocks:
             if set(rows) & set(block.rows):
@@ -60,7 +80,7 @@ class Source:
         if self.check is None:
             return
         for block in self.state.blocks[:blocks]:
-            batch = next(picked(self.experiment.data, list(block.rows)).batches(len(block.rows)))
+            batch = next(picked(self.parts.data, list(block.rows)).batches(len(block.rows)))
             if fingerprint_block(batch) != block.fingerprint:
                 raise DataError("the images at hand are not those that were evaluated: their fingerprint differs")
 
@@ -74,11 +94,18 @@ class Source:
         return torch.from_numpy(np.array(maps_of(self.design, self.state, self.store, method, rows)))
 
     def imputers(self) -> dict[str, Imputer]:
-        """Those that are ready: not the ones whose training is missing."""
+        """Those that are ready: not the ones whose training is missing, nor those that are code of a plan."""
+        return self._ready(self.parts.imputers)
+
+    def all_imputers(self) -> dict[str, Imputer]:
+        """Those too that are code of a plan, which is run for them."""
+        return self._ready(self.experiment.imputers)
+
+    def _ready(self, imputers: Mapping[str, Imputer | GainRecipe]) -> dict[str, Imputer]:
         found = {}
-        for name in self.experiment.imputers:
+        for name, imputer in imputers.items():
             trained = self.design.imputer_item(name)
             if all(item.id in self.state.stored for item in trained):
                 inputs = {item.id: self.store.read(item) for item in trained}
-                found[name] = built_imputer(self.experiment, name, trained, inputs)
+                found[name] = built_imputer(imputer, trained, inputs)
         return found

@@ -64,11 +64,10 @@ class Worker:
 
     def imputer(self, name: str, item: Item, inputs: Inputs) -> Imputer:
         """The imputer `name`; if it was trained, from the arrays of its item."""
-        return built_imputer(self.experiment, name, of_kind(item, "imputer"), inputs)
+        return built_imputer(self.experiment.imputers[name], of_kind(item, "imputer"), inputs)
 
 
-def built_imputer(experiment: Experiment, name: str, trained: Sequence[Item], inputs: Inputs) -> Imputer:
-    imputer = experiment.imputers[name]
+def built_imputer(imputer: Imputer | GainRecipe, trained: Sequence[Item], inputs: Inputs) -> Imputer:
     if not isinstance(imputer, GainRecipe):
         return imputer
     return trained_imputer(inputs[trained[0].id])

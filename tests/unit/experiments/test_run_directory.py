@@ -84,7 +84,8 @@ def damaged(store):
     for name, content in files.items():
         (folder / f"{name}.safetensors").write_bytes(content)
     (folder / "notes.txt").write_text("mine")
-    (folder / ".ID.safetensors.tmp").write_bytes(b"half")
+    (folder / f".{ITEM.id}.safetensors.abcd_123").write_bytes(b"half")  # left by a writer that was killed
+    (folder / ".DS_Store").write_bytes(b"not ours")
     return folder, len(files) + 1
 
 
@@ -93,7 +94,7 @@ def test_corrupt_and_foreign_files_are_named_and_moved_to_quarantine(store):
     complaints = store.clean()
     assert len(complaints) == strange
     assert all(str(folder) in complaint for complaint in complaints)
-    assert [path.name for path in folder.iterdir()] == [f"{ITEM.id}.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == [".DS_Store", f"{ITEM.id}.safetensors"]
     assert len(list((store.root / "quarantine").iterdir())) == strange
     assert store.clean() == []
 

@@ -1,18 +1,18 @@
 """Compute in several processes of this machine."""
 
-import multiprocessing
 import os
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import final
 
+from roadworthy.core.errors import ExecutorError
+from roadworthy.core.orphans import WatchedContext, end_with
 from roadworthy.experiments.executors.in_process import attempt
 from roadworthy.experiments.runner import Outcome, Task
 from roadworthy.experiments.worker import Worker
@@ -51,7 +51,7 @@ class _Session:
         self._open()
 
     def _open(self) -> None:
-        spawn = multiprocessing.get_context("spawn")
+        spawn = WatchedContext()
         # Workers end when this pipe is closed. Setting an Event would hang if a worker was killed while waiting for it.
         self._watched, self._open_end = spawn.Pipe(duplex=False)
         self._pool = ProcessPoolExecutor(
@@ -73,6 +73,8 @@ class _Session:
             self._running[self._pool.submit(_attempt, task)] = task
         except BrokenProcessPool:
             self._restart([task])
+        except (RuntimeError, OSError) as error:  # no memory, processes or descriptors left for another worker
+            raise ExecutorError(f"a worker could not be started ({error}): free memory, or use fewer jobs") from error
 
     def completed(self) -> tuple[Task, Outcome]:
         while not self._ended:
@@ -106,7 +108,8 @@ class _Session:
     def close(self) -> None:
         """At once: what is being computed is not recorded, so nothing is lost by ending it."""
         self._open_end.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        with suppress(RuntimeError):  # where its thread could not be started
+            self._pool.shutdown(wait=True, cancel_futures=True)
         self._watched.close()
 
 
@@ -118,8 +121,8 @@ def _serve(driver: int, watched: Connection, make_worker: MakeWorker) -> None:
     """A worker leaves Ctrl-C to its driver and ends with it."""
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(driver, watched), daemon=True).start()
     try:
+        end_with(driver, watched)
         _worker = make_worker()
     except Exception as error:
         _worker = error
@@ -130,10 +133,3 @@ def _attempt(task: Task) -> Outcome:
     if not isinstance(_worker, Worker):
         raise _worker or RuntimeError("the worker was not built")
     return attempt(_worker, task)
-
-
-def _end_with(driver: int, watched: Connection) -> None:
-    """End when the driver closes its end of the pipe, or has died."""
-    while os.getppid() == driver and not watched.poll(0.2):
-        pass
-    os._exit(1)

@@ -1,11 +1,16 @@
-"""Compute on a Ray cluster: `pip install 'roadworthy[ray]'`. Each node needs data and weights at the plan's paths."""
+"""Compute on a Ray cluster: `pip install 'roadworthy[ray]'`. Each node needs data and weights at the plan's paths.
 
+Ray runs whatever it is sent, on every node: use it in a trusted network only (docs/security.md).
+"""
+
+import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
-from roadworthy.core.errors import MissingExtraError
+from roadworthy.core.errors import ExecutorError, MissingExtraError
 from roadworthy.experiments.executors.in_process import attempt
 from roadworthy.experiments.runner import Outcome, Task
 from roadworthy.experiments.worker import Worker
@@ -27,12 +32,31 @@ class Ray:
         ray = _imported()
         ours = not ray.is_initialized()
         if ours:
-            ray.init(address=self.address, log_to_driver=False, logging_level="WARNING")
+            _connect(ray, self.address)
         try:
             yield _Session(ray, self)
         finally:
             if ours:
                 ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    try:
+        _check_reachable(address)
+        ray.init(address=address, log_to_driver=False, logging_level="WARNING")
+    except (RuntimeError, ValueError, OverflowError, OSError, ray.exceptions.RayError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ExecutorError(
+            f"the Ray cluster at {address!r} cannot be reached ({reason}): check the address, and the token if it "
+            'has one (RAY_AUTH_MODE=token), or start one here with address="local"'
+        ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself waits for minutes."""
+    match = re.fullmatch(r"(?:ray://)?\[?([^\[\]/]+)\]?:(\d+)", address)
+    if match:
+        socket.create_connection((match[1], int(match[2])), timeout=10).close()
 
 
 def _imported() -> Any:

@@ -139,14 +139,17 @@ class Plan:
         return {name: self.folder / spec["path"] for name, spec in self.methods.items() if spec.get("name") == "maps"}
 
     @property
-    def function_files(self) -> dict[str, Path]:
-        """The user's functions that are defined in a file beside the plan, and that file."""
-        specs = (*self.methods.values(), *self.imputers.values(), self.model, self.network or {})
+    def functions(self) -> tuple[str, ...]:
+        """The code that running the plan imports and calls, as "module:function"."""
+        specs = (self.model, *self.methods.values(), *self.imputers.values(), self.network or {})
         names = [spec.get("function", spec.get("factory", "")) for spec in specs]
         names += [self.loss, self.augment, self.training.augment if self.training else ""]
-        files = {
-            name: self.folder / (name.partition(":")[0].replace(".", "/") + ".py") for name in names if ":" in name
-        }
+        return tuple(dict.fromkeys(name for name in names if ":" in name))
+
+    @property
+    def function_files(self) -> dict[str, Path]:
+        """The user's functions that are defined in a file beside the plan, and that file."""
+        files = {name: self.folder / (name.partition(":")[0].replace(".", "/") + ".py") for name in self.functions}
         return {name: path for name, path in files.items() if path.is_file()}
 
     @property

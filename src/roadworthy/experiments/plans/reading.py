@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from pydantic import Strict
 
 from roadworthy.core.errors import PlanError, RoadworthyError, UnknownNameError
+from roadworthy.core.files import read_regular
+from roadworthy.core.text import printable
 from roadworthy.evaluation.experiment import TRAINED_EVALUATORS
 from roadworthy.experiments.plans.plan import SIZES, STRATEGIES, Plan, Spec, Training
 from roadworthy.experiments.plans.plan_errors import check_keys, one_of, recipe_error, validated
@@ -18,15 +20,22 @@ from roadworthy.experiments.registry import lookup
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe
 
+_LARGEST = 1 << 24
+"""Bytes of a plan."""
+
 
 def read_plan(path: Path | str) -> Plan:
+    if not isinstance(path, str | Path):
+        raise PlanError(f"a plan is a TOML file, not a {type(path).__name__}: give its path")
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, _LARGEST).decode("utf-8").replace("\r\n", "\n")
         tables = tomllib.loads(text)
     except OSError as error:
         raise PlanError(f"{path}: cannot read the plan ({error.strerror}); copy one from plans/") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise PlanError(f"{path}: not a valid TOML file: it is nested too deeply") from error
+    except ValueError as error:  # of TOML, of UTF-8, or a zero byte in the path
         raise PlanError(f"{path}: not a valid TOML file: {error}") from error
     try:
         return replace(plan_from(tables, path.resolve().parent), text=text)
@@ -211,7 +220,13 @@ def _recipe(section: str, table: Mapping[str, Any], schema: Any) -> tuple[Recipe
 
 
 def _check_names(plan: Plan) -> None:
-    """Names of methods, controls and copies are distinct; copies are of methods."""
+    """Names of methods, controls and copies are distinct; copies are of methods. All can be shown as they are."""
+    for table, names in (("methods", plan.methods), ("evaluation.imputers", plan.imputers)):
+        for name in names:
+            if not name.strip() or name != printable(name) or "\n" in name or "\t" in name:
+                raise PlanError(
+                    f"{table}: {name!r} is empty or holds control characters; give a name that can be shown"
+                )
     for name in plan.copied:
         validated(Annotated[str, one_of(plan.methods)], name, "evaluation.copied")
     if plan.copied and not plan.copy_controls:

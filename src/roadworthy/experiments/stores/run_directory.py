@@ -4,8 +4,10 @@
     quarantine/  lock
 
 The item's JSON is in the file's header, with a checksum of the arrays. A corrupt or foreign file is named, moved to
-quarantine and computed again. One run at a time writes. The lock is the operating system's, so it ends with the process
-that holds it; on a network file system whose locks do not reach other machines, start one run at a time yourself.
+quarantine and computed again; hidden files that are not ours are left alone. The folders are real ones: a symbolic link
+could lead a run to write elsewhere. One run at a time writes. The lock is the operating system's, so it ends with the
+process that holds it; on a network file system whose locks do not reach other machines, start one run at a time
+yourself.
 """
 
 import hashlib
@@ -26,12 +28,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from roadworthy.core.errors import StoreError
-from roadworthy.core.files import write_atomically
+from roadworthy.core.errors import OutputError, StoreError
+from roadworthy.core.files import read_regular, unwritable, write_atomically
 from roadworthy.experiments.items import Arrays, Item, canonical, item_id
-
-FORMAT = 2
-"""Of the directory; written to its manifest, and refused where it is another."""
+from roadworthy.experiments.stores.manifests import FORMAT, checked_manifest
 
 FOLDERS: Mapping[str, str] = {
     "baseline": "predictions",
@@ -44,7 +44,12 @@ FOLDERS: Mapping[str, str] = {
 """Each kind of item, and the folder of its files."""
 
 _ID = re.compile(r"[0-9a-f]{32}\Z")
+_TEMPORARY = re.compile(r"\.([0-9a-f]{32}\.(safetensors|checkpoint|json)|manifest\.json|plan\.toml)\.[a-z0-9_]{8}\Z")
+"""What `write_atomically` leaves if it is killed."""
+_SUBFOLDERS = (*dict.fromkeys(FOLDERS.values()), "failed", "quarantine", "audit")
 _LARGEST_HEADER = 4 << 20
+_HEADER = {"kind": str, "spec": dict, "block": str, "needs": list, "label": dict, "checksum": str}
+"""What the header of an item holds."""
 
 
 @final
@@ -73,9 +78,21 @@ class RunDirectory:
             "checksum": checksum(tensors),
         }
         # One entry only: safetensors writes several in an order that changes from run to run.
-        write_atomically(self.path(item.kind, item.id), save(tensors, {"item": canonical(header)}))
+        self._write(self.path(item.kind, item.id), save(tensors, {"item": canonical(header)}))
         self.failure_path(item.id).unlink(missing_ok=True)
         self.checkpoint_path(item).unlink(missing_ok=True)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """Nothing is lost by a write that fails: what is stored stays, and the next run resumes."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_symlink():
+                path.unlink()  # not followed: it could lead out of the directory
+            write_atomically(path, content)
+        except OutputError as error:
+            raise StoreError(f"{error}. Finished items are kept: run again to resume") from error
+        except OSError as error:
+            raise StoreError(f"{unwritable(path, error)}. Finished items are kept: run again to resume") from error
 
     def read(self, item: Item) -> dict[str, NDArray[Any]]:
         return self.read_file(self.path(item.kind, item.id))[1]
@@ -86,7 +103,7 @@ class RunDirectory:
         header = _header(path, content)
         try:
             arrays = load(content)
-        except (SafetensorError, ValueError, KeyError) as error:
+        except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise StoreError(f"{path} is corrupt ({error})") from error
         if checksum(arrays) != header["checksum"]:
             raise StoreError(f"{path} is corrupt: its arrays do not match the checksum in its header")
@@ -106,32 +123,55 @@ class RunDirectory:
 
     def quarantine(self, path: Path) -> Path:
         """Move a file that cannot be trusted to where nothing reads it."""
-        folder = self.root / "quarantine"
-        folder.mkdir(exist_ok=True)
-        target = folder / f"{path.name}.{time.time_ns()}"
-        path.rename(target)
+        target = self.root / "quarantine" / f"{path.name}.{time.time_ns()}"
+        try:
+            target.parent.mkdir(exist_ok=True)
+            path.rename(target)
+        except OSError as error:
+            raise StoreError(f"{path} should be moved, but {unwritable(target, error)}") from error
         return target
 
     def clean(self) -> list[str]:
         """Move whatever is not a complete item of this directory to quarantine; returns what and why."""
         done, complaints = self.ids(), []
-        for folder in sorted(set(FOLDERS.values())):
-            for entry in sorted(_entries(self.root / folder), key=lambda entry: entry.name):
-                path = Path(entry.path)
-                if path.name.startswith("."):  # left by a writer that died: it was never part of the store
+        for folder in (Path(), *map(Path, sorted(set(FOLDERS.values()))), Path("failed")):
+            for name in sorted(entry.name for entry in _all_entries(self.root / folder)):
+                path = self.root / folder / name
+                if _TEMPORARY.match(name):  # left by a writer that was killed: it was never part of the store
                     path.unlink()
-                    continue
-                if folder == "models" and path.suffix == ".checkpoint" and _ID.match(path.stem):
+                elif folder == Path("models") and path.suffix == ".checkpoint" and _ID.match(path.stem):
                     if path.stem in done:
                         path.unlink()
-                    continue
-                try:
-                    if path.suffix != ".safetensors" or not _ID.match(path.stem):
-                        raise StoreError(f"{path} is foreign: items are named by 32 hexadecimal digits")
-                    self.read_file(path)
-                except StoreError as error:
-                    complaints.append(f"{error}; moved to {self.quarantine(path)}")
+                elif problem := self._problem(folder, path):
+                    complaints.append(f"{problem}; moved to {self.quarantine(path)}")
         return complaints
+
+    def _problem(self, folder: Path, path: Path) -> str:
+        """What is wrong with a file of this directory, or "". Foreign hidden files, such as .nfs, are nobody's item."""
+        try:
+            if path.name.startswith("."):
+                return ""
+            if folder == Path():
+                return self._manifest_problem() if path.name == "manifest.json" else ""
+            if folder == Path("failed"):
+                _failure(path)
+            elif path.suffix != ".safetensors" or not _ID.match(path.stem) or not path.is_file():
+                raise StoreError(f"{path} is foreign: items are files named by 32 hexadecimal digits")
+            elif path.is_symlink():
+                raise StoreError(f"{path} is a symbolic link: items are files")
+            else:
+                self.read_file(path)
+        except StoreError as error:
+            return str(error)
+        return ""
+
+    def _manifest_problem(self) -> str:
+        """Of a broken manifest, which the next run writes again; one of another version is refused elsewhere."""
+        try:
+            checked_manifest(self.root / "manifest.json")
+        except StoreError as error:
+            return str(error)
+        return ""
 
     # ── failures, plan and manifest ──────────────────────────────────────────────────────────────────────────────────
 
@@ -140,10 +180,17 @@ class RunDirectory:
 
     def write_failure(self, item: Item, traceback: str) -> None:
         content = {"kind": item.kind, "label": dict(item.label), "traceback": traceback}
-        write_atomically(self.failure_path(item.id), json.dumps(content, indent=1).encode())
+        self._write(self.failure_path(item.id), json.dumps(content, indent=1).encode())
 
     def failures(self) -> dict[str, dict[str, Any]]:
-        return {Path(e.path).stem: json.loads(Path(e.path).read_text()) for e in _entries(self.root / "failed")}
+        """By item; files that hold none are left out here, and moved to quarantine by the next run."""
+        found = {}
+        for entry in _entries(self.root / "failed"):
+            try:
+                found[Path(entry.path).stem] = _failure(Path(entry.path))
+            except StoreError:
+                continue
+        return found
 
     def forget_failures(self, known: Collection[str]) -> None:
         """Delete the failures of items that are not `known`: what they were about has changed or was removed."""
@@ -157,40 +204,64 @@ class RunDirectory:
 
     def manifest(self) -> dict[str, Any]:
         """{} for a directory without one; a directory of another format is refused by name."""
+        self._check_folders()
         if (self.root / "provenance.json").exists() or (self.root / "trials").is_dir():
             raise StoreError(f"{self.root} is a run directory of the old format 1: run its plan into a new directory")
-        path = self.root / "manifest.json"
-        try:
-            content = json.loads(path.read_text()) if path.exists() else {}
-        except (ValueError, OSError) as error:
-            raise StoreError(f"{path} is not a valid manifest ({error})") from error
-        if not isinstance(content, dict):
-            raise StoreError(f"{path} is not a valid manifest (it holds a {type(content).__name__})")
+        content = checked_manifest(self.root / "manifest.json")
         if content and content.get("format") != FORMAT:
             raise StoreError(
-                f"{self.root} has format {content.get('format')}, this version reads {FORMAT}: use a new directory"
+                f"{self.root} has format {content.get('format')}, this version reads {FORMAT}: "
+                "use a new directory, or the version of Roadworthy that made it"
             )
         return content
 
+    def _check_folders(self) -> None:
+        """Links are refused: a directory from elsewhere could lead a run to write, or a reader to read, outside."""
+        try:
+            self.root.lstat()
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{unwritable(self.root, error)}; choose another run directory") from error
+        if not self.root.is_dir():
+            raise StoreError(f"{self.root} is not a folder: choose another run directory")
+        for name in _SUBFOLDERS:
+            path = self.root / name
+            if path.is_symlink():
+                raise StoreError(f"{path} is a symbolic link: a run directory holds real folders; put one in its place")
+            if os.path.lexists(path) and not path.is_dir():
+                raise StoreError(f"{path} is not a folder: move it away, it is in the place of one")
+
     def check_for_plan(self) -> None:
-        """The items of a plan go into a new directory or into that of a plan, not into a saved comparison."""
-        if self.manifest().get("kind", "plan") != "plan":
+        """The items of a plan go into a new directory or into that of a plan, not into a saved comparison.
+
+        A broken manifest is no obstacle: the run moves it to quarantine and writes a new one.
+        """
+        if not self._manifest_problem() and self.manifest().get("kind", "plan") != "plan":
             raise StoreError(f"{self.root} holds a saved comparison: choose another directory for a plan")
+        self._check_folders()
 
     def write_manifest(self, content: Mapping[str, Any]) -> None:
         text = json.dumps({"format": FORMAT, **content}, indent=1, sort_keys=True)
-        write_atomically(self.root / "manifest.json", text.encode())
+        self._write(self.root / "manifest.json", text.encode())
+
+    def write_plan(self, text: bytes) -> None:
+        self._write(self.plan_path, text)
 
     # ── one writer at a time ─────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._check_folders()
         lock = FileLock(self.root / "lock")
         try:
+            self.root.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
         except Timeout:
             raise StoreError(f"{self.root} is in use by another run: wait for it or stop it") from None
+        except (OSError, NotImplementedError) as error:
+            cure = unwritable(self.root / "lock", OSError(*error.args))
+            raise StoreError(f"{self.root} cannot be locked: {cure}") from error
         try:
             yield
         finally:
@@ -199,13 +270,14 @@ class RunDirectory:
 
 def merge(sources: Sequence[RunDirectory], into: RunDirectory, dry_run: bool = False) -> int:
     """Copy the items that `into` lacks, and their durations; returns how many."""
+    for source in sources:
+        if source.manifest().get("kind") != "plan":
+            raise StoreError(f"{source.root} is not a run directory of a plan: only those can be merged")
     with nullcontext() if dry_run else into.locked():
         into.check_for_plan()
         copied, stored, manifest = 0, into.ids(), into.manifest()
         for source in sources:
             theirs = source.manifest()
-            if theirs.get("kind") != "plan":
-                raise StoreError(f"{source.root} is not a run directory of a plan: only those can be merged")
             for path in source.files():
                 if path.stem in stored:
                     continue
@@ -213,9 +285,9 @@ def merge(sources: Sequence[RunDirectory], into: RunDirectory, dry_run: bool = F
                 stored.add(path.stem)
                 copied += 1
                 if not dry_run:
-                    write_atomically(into.root / path.parent.name / path.name, path.read_bytes())
+                    into._write(into.root / path.parent.name / path.name, _bytes(path))
             if not dry_run and not into.plan_path.exists() and source.plan_path.exists():
-                write_atomically(into.plan_path, source.plan_path.read_bytes())
+                into.write_plan(_bytes(source.plan_path))
             durations = {**manifest.get("durations", {}), **theirs.get("durations", {})}
             manifest = {**theirs, **manifest, "durations": durations}
         if not dry_run:
@@ -224,18 +296,35 @@ def merge(sources: Sequence[RunDirectory], into: RunDirectory, dry_run: bool = F
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """The regular files of a folder."""
+    return [entry for entry in _all_entries(folder) if entry.is_file(follow_symlinks=False)]
+
+
+def _all_entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+            return list(entries)
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise StoreError(f"{folder} could not be read ({error.strerror}): a run directory holds folders") from error
 
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError as error:
-        raise StoreError(f"{path} could not be read ({error.strerror})") from error
+        raise StoreError(f"{path} could not be read ({error.strerror}): restore it, or run its plan again") from error
+
+
+def _failure(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(_bytes(path))
+        if _ID.match(path.stem) and path.suffix == ".json" and not path.is_symlink():
+            return {"kind": str(content["kind"]), "label": dict(content["label"]), "traceback": content["traceback"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreError(f"{path} does not describe a failed item ({error})") from error
+    raise StoreError(f"{path} is foreign: failures are named by 32 hexadecimal digits")
 
 
 def _header(path: Path, content: bytes) -> dict[str, Any]:
@@ -244,9 +333,13 @@ def _header(path: Path, content: bytes) -> dict[str, Any]:
         raise StoreError(f"{path} is not a valid item: its header is truncated or claims to be larger than the file")
     try:
         item = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["item"])
-        return {key: item[key] for key in ("kind", "spec", "block", "needs", "label", "checksum")}
-    except (ValueError, KeyError, TypeError) as error:
+        header = {key: item[key] for key in _HEADER}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{path} is not a valid item: its header does not describe one") from error
+    for key, kind in _HEADER.items():
+        if not isinstance(header[key], kind):
+            raise StoreError(f"{path} is not a valid item: its {key} is a {type(header[key]).__name__}")
+    return header
 
 
 def checksum(arrays: Arrays) -> str:
