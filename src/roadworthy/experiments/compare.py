@@ -2,29 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from torch import nn
 
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import ChannelReduction
 from roadworthy.core.errors import InputError, ModelError, RangeError
 from roadworthy.core.masks import FRACTIONS, checked_fractions
-from roadworthy.core.types import UNLABELED, Attribution, Dataset, Imputer, Order
+from roadworthy.core.types import UNLABELED, Dataset, Order
 from roadworthy.datasets import as_dataset
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import EVALUATORS, TRAINED_EVALUATORS, Experiment, Setting, Target
 from roadworthy.evaluation.sweep import source_of
+from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_imputers, as_method
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, EarlyStopping, Until
 from roadworthy.experiments.executors.in_process import InProcess
 from roadworthy.experiments.items import Block, Spec, block_step, growing_rows, sequential_rows
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
 from roadworthy.experiments.progress import Bar
-from roadworthy.experiments.registry import REGISTRY, lookup
+from roadworthy.experiments.registry import lookup
 from roadworthy.experiments.rehearsal import rehearse
 from roadworthy.experiments.results import collect
 from roadworthy.experiments.runner import execute, grouping, origin
@@ -32,28 +30,11 @@ from roadworthy.experiments.source import Source
 from roadworthy.experiments.stores.scratch import ScratchStore
 from roadworthy.experiments.worker import Worker
 from roadworthy.imputers import DatasetMean, NoisyLinear
-from roadworthy.models.loading import named
 from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.models.prediction import eval_mode
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe
 from roadworthy.training.trainer import Augment, readable
-
-ModelLike = Normalized | nn.Module | Callable[[torch.Tensor], torch.Tensor]
-"""A torch Module or any callable from images to logits."""
-DataLike = (
-    Dataset
-    | tuple[Any, Any]
-    | torch.Tensor
-    | np.ndarray
-    | torch.utils.data.Dataset[Any]
-    | torch.utils.data.DataLoader[Any]
-)
-"""(images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`."""
-MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedMaps
-"""An attribution, a function, precomputed maps (an array or a file), a registry name or "module:function"."""
-ImputerLike = Imputer | GainRecipe | str
-"""An imputer, its registry name, or a recipe by which a GAIN is trained first."""
 
 
 def compare(
@@ -235,72 +216,7 @@ def fresh_copy(model: Normalized) -> Normalized:
     return copy
 
 
-# ── what users give ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def as_method(name: str, method: Any, data: Dataset) -> Attribution:
-    """An attribution, a function, precomputed maps (arrays or a file), a registry name or "module:function"."""
-    if isinstance(method, str) and ":" in method and not Path(method).exists():
-        return named(method, f"method {name!r}")
-    if isinstance(method, str) and not Path(method).suffix:
-        built: Attribution = lookup("attributions", method).make()
-        return built
-    if isinstance(method, str | Path):
-        method = PrecomputedMaps.load(method)
-    if isinstance(method, np.ndarray | torch.Tensor):
-        method = PrecomputedMaps(method)
-    if isinstance(method, PrecomputedMaps):
-        return method.bound(name, data.ids)
-    if not callable(method):
-        raise InputError(f"{name}: a {type(method).__name__} is not a method: give an attribution, a function or maps")
-    return method  # type: ignore[no-any-return]
-
-
-def as_imputers(imputers: Any, data: Dataset) -> dict[str, Imputer | GainRecipe]:
-    named_imputers = imputers if isinstance(imputers, Mapping) else _named_imputers(imputers)
-    if not named_imputers:
-        raise InputError("imputers is empty: give at least one, such as 'linear'")
-    return {name: _as_imputer(imputer, data) for name, imputer in named_imputers.items()}
-
-
-def _named_imputers(imputers: Any) -> dict[str, Any]:
-    several: Sequence[Any] = imputers if isinstance(imputers, list | tuple) else [imputers]
-    result: dict[str, Any] = {}
-    for imputer in several:
-        name = _imputer_name(imputer)
-        if name in result:
-            raise InputError(
-                f"two imputers are named {name!r}: name them yourself, as in imputers={{'{name}': ..., 'other': ...}}"
-            )
-        result[name] = imputer
-    return result
-
-
-def _as_imputer(imputer: Any, data: Dataset) -> Imputer | GainRecipe:
-    if isinstance(imputer, GainRecipe):
-        return imputer
-    if not isinstance(imputer, str):
-        if not callable(imputer):
-            raise InputError(f"imputer {imputer!r}: give an imputer such as rw.NoisyLinear(), or its name")
-        return imputer  # type: ignore[no-any-return]
-    entry = lookup("imputers", imputer)
-    try:
-        built: Imputer = entry.make(data) if entry.needs_data else entry.make()
-    except TypeError as error:
-        raise InputError(f"imputer {imputer!r} needs options ({error}): give it as an object") from error
-    return built
-
-
-def _imputer_name(imputer: Any) -> str:
-    """The registry's name for what is in the registry, else the object's own."""
-    if isinstance(imputer, str):
-        return imputer
-    if isinstance(imputer, GainRecipe):
-        return "gain"
-    for name, entry in REGISTRY["imputers"].items():
-        if entry.make is type(imputer):
-            return name
-    return str(getattr(imputer, "__name__", type(imputer).__name__))
+# ── checks of arguments ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _evaluators(evaluators: str | Sequence[str], train: Dataset | None, recipe: Recipe | str | None) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from roadworthy.core.masks import FRACTIONS, checked_fractions, removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.types import Images, Imputer, Removed
 from roadworthy.datasets import Arrays
-from roadworthy.experiments.compare import DataLike, ImputerLike, ModelLike, as_imputers, compare
+from roadworthy.experiments.adapt import DataLike, ImputerLike, ModelLike, as_imputers
+from roadworthy.experiments.compare import compare
 from roadworthy.experiments.registry import lookup
 
 

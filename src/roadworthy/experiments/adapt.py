@@ -1,0 +1,98 @@
+"""What users may give as model, data, methods and imputers, and its conversion to the parts of an experiment."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from roadworthy.attributions import PrecomputedMaps
+from roadworthy.core.errors import InputError
+from roadworthy.core.types import Attribution, Dataset, Imputer
+from roadworthy.experiments.registry import REGISTRY, lookup
+from roadworthy.models.loading import named
+from roadworthy.models.normalized import Normalized
+from roadworthy.training.gain import GainRecipe
+
+ModelLike = Normalized | nn.Module | Callable[[torch.Tensor], torch.Tensor]
+"""A torch Module or any callable from images to logits."""
+DataLike = (
+    Dataset
+    | tuple[Any, Any]
+    | torch.Tensor
+    | np.ndarray
+    | torch.utils.data.Dataset[Any]
+    | torch.utils.data.DataLoader[Any]
+)
+"""(images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`."""
+MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedMaps
+"""An attribution, a function, precomputed maps (an array or a file), a registry name or "module:function"."""
+ImputerLike = Imputer | GainRecipe | str
+"""An imputer, its registry name, or a recipe by which a GAIN is trained first."""
+
+
+def as_method(name: str, method: Any, data: Dataset) -> Attribution:
+    """An attribution, a function, precomputed maps (arrays or a file), a registry name or "module:function"."""
+    if isinstance(method, str) and ":" in method and not Path(method).exists():
+        return named(method, f"method {name!r}")
+    if isinstance(method, str) and not Path(method).suffix:
+        built: Attribution = lookup("attributions", method).make()
+        return built
+    if isinstance(method, str | Path):
+        method = PrecomputedMaps.load(method)
+    if isinstance(method, np.ndarray | torch.Tensor):
+        method = PrecomputedMaps(method)
+    if isinstance(method, PrecomputedMaps):
+        return method.bound(name, data.ids)
+    if not callable(method):
+        raise InputError(f"{name}: a {type(method).__name__} is not a method: give an attribution, a function or maps")
+    return method  # type: ignore[no-any-return]
+
+
+def as_imputers(imputers: Any, data: Dataset) -> dict[str, Imputer | GainRecipe]:
+    named_imputers = imputers if isinstance(imputers, Mapping) else _named_imputers(imputers)
+    if not named_imputers:
+        raise InputError("imputers is empty: give at least one, such as 'linear'")
+    return {name: _as_imputer(imputer, data) for name, imputer in named_imputers.items()}
+
+
+def _named_imputers(imputers: Any) -> dict[str, Any]:
+    several: Sequence[Any] = imputers if isinstance(imputers, list | tuple) else [imputers]
+    result: dict[str, Any] = {}
+    for imputer in several:
+        name = _imputer_name(imputer)
+        if name in result:
+            raise InputError(
+                f"two imputers are named {name!r}: name them yourself, as in imputers={{'{name}': ..., 'other': ...}}"
+            )
+        result[name] = imputer
+    return result
+
+
+def _as_imputer(imputer: Any, data: Dataset) -> Imputer | GainRecipe:
+    if isinstance(imputer, GainRecipe):
+        return imputer
+    if not isinstance(imputer, str):
+        if not callable(imputer):
+            raise InputError(f"imputer {imputer!r}: give an imputer such as rw.NoisyLinear(), or its name")
+        return imputer  # type: ignore[no-any-return]
+    entry = lookup("imputers", imputer)
+    try:
+        built: Imputer = entry.make(data) if entry.needs_data else entry.make()
+    except TypeError as error:
+        raise InputError(f"imputer {imputer!r} needs options ({error}): give it as an object") from error
+    return built
+
+
+def _imputer_name(imputer: Any) -> str:
+    """The registry's name for what is in the registry, else the object's own."""
+    if isinstance(imputer, str):
+        return imputer
+    if isinstance(imputer, GainRecipe):
+        return "gain"
+    for name, entry in REGISTRY["imputers"].items():
+        if entry.make is type(imputer):
+            return name
+    return str(getattr(imputer, "__name__", type(imputer).__name__))
