@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 from roadworthy.attributions import PrecomputedMaps
+from roadworthy.attributions.bridges import bridged
+from roadworthy.attributions.functions import as_function
 from roadworthy.core.errors import InputError
 from roadworthy.core.types import Attribution, Dataset, Imputer
 from roadworthy.experiments.registry import REGISTRY, lookup
@@ -27,16 +29,17 @@ DataLike = (
     | torch.utils.data.DataLoader[Any]
 )
 """(images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`."""
-MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedMaps
-"""An attribution, a function, precomputed maps (an array or a file), a registry name or "module:function"."""
+MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedMaps | Any
+"""An attribution, a function, precomputed maps (an array or a file), a registry name, "module:function", or a method of
+Captum, zennit, pytorch-grad-cam, shap or Quantus (docs/bridges.md)."""
 ImputerLike = Imputer | GainRecipe | str
 """An imputer, its registry name, or a recipe by which a GAIN is trained first."""
 
 
 def as_method(name: str, method: Any, data: Dataset) -> Attribution:
-    """An attribution, a function, precomputed maps (arrays or a file), a registry name or "module:function"."""
+    """Whatever `MethodLike` allows as an attribution; precomputed maps are matched to the images of `data`."""
     if isinstance(method, str) and ":" in method and not Path(method).exists():
-        return named(method, f"method {name!r}")
+        return as_function(name, named(method, f"method {name!r}"))
     if isinstance(method, str) and not Path(method).suffix:
         built: Attribution = lookup("attributions", method).make()
         return built
@@ -44,11 +47,20 @@ def as_method(name: str, method: Any, data: Dataset) -> Attribution:
         method = PrecomputedMaps.load(method)
     if isinstance(method, np.ndarray | torch.Tensor):
         method = PrecomputedMaps(method)
+    bridge = bridged(method)
+    method = method if bridge is None else bridge
     if isinstance(method, PrecomputedMaps):
         return method.bound(name, data.ids)
-    if not callable(method):
-        raise InputError(f"{name}: a {type(method).__name__} is not a method: give an attribution, a function or maps")
-    return method  # type: ignore[no-any-return]
+    if not callable(method) or isinstance(method, type | torch.nn.Module):
+        raise InputError(
+            f"{name}: a {_described(method)} is not a method: give an attribution, a function (model, batch, key) -> "
+            "maps, maps (n, h, w), or an object of Captum, zennit, pytorch-grad-cam or shap (docs/bridges.md)"
+        )
+    return as_function(name, method)
+
+
+def _described(method: Any) -> str:
+    return f"class {method.__name__}" if isinstance(method, type) else type(method).__name__
 
 
 def as_imputers(imputers: Any, data: Dataset) -> dict[str, Imputer | GainRecipe]:
