@@ -5,16 +5,19 @@ Their `source` is an equal `NoisySamples`, which is therefore computed once per 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Literal, NamedTuple, final, get_args
 
 import torch
 from torch import Tensor
 
-from roadworthy.attributions.gradients import GradientBased
+from roadworthy.attributions.gradients import GradientBased, maps_on
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Maps, Model
+from roadworthy.core.types import Batch, Images, Maps, Model
+
+Units = Literal["model", "pixels"]
+"""Of sigma: "model", the normalized space, as in the paper's code; "pixels", the space of images in [0, 1]."""
 
 
 class Moments(NamedTuple):
@@ -27,11 +30,12 @@ class Moments(NamedTuple):
 @final
 @dataclass(frozen=True)
 class NoisySamples:
-    """The maps of `base` on `samples` copies of each image with Gaussian noise of `sigma`, in normalized space."""
+    """The maps of `base` on `samples` copies of each image with Gaussian noise of `sigma`, in these units."""
 
     base: GradientBased
     samples: int
     sigma: float
+    units: Units = "model"
 
     def __post_init__(self) -> None:
         if not hasattr(self.base, "maps"):
@@ -41,16 +45,21 @@ class NoisySamples:
             )
         if self.samples < 1 or self.sigma < 0:
             raise RangeError(f"samples={self.samples}, sigma={self.sigma}: give at least 1 sample and a sigma >= 0")
+        if self.units not in get_args(Units):
+            raise InputError(f"units={self.units!r}: sigma is in units of the 'model' (normalized) or in 'pixels'")
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Moments:
-        inputs = model.normalize(batch.images)
-        total, squares = torch.zeros_like(inputs), torch.zeros_like(inputs)
+        explained = maps_on(self.base, model, batch.images)
+        total, squares = torch.zeros_like(batch.images), torch.zeros_like(batch.images)
         for sample in range(self.samples):
-            noise = key.fold("sample", sample).normal(batch.ids, tuple(inputs.shape[1:])).to(inputs.device)
-            maps = self.base.maps(model.network, inputs + self.sigma * noise, batch.labels)
+            noise = key.fold("sample", sample).normal(batch.ids, tuple(batch.images.shape[1:]))
+            maps = explained(self._noisy(model, batch.images, self.sigma * noise.to(batch.images.device)), batch.labels)
             total += maps
             squares += maps * maps
         return Moments(total / self.samples, squares / self.samples)
+
+    def _noisy(self, model: Model, images: Images, noise: Tensor) -> Tensor:
+        return model.normalize(images + noise) if self.units == "pixels" else model.normalize(images) + noise
 
 
 @final
@@ -70,22 +79,45 @@ class Ensemble:
 
 
 def smoothgrad(
-    base: GradientBased, samples: int, sigma: float, channel_reduction: ChannelReduction = "sum"
+    base: GradientBased,
+    samples: int,
+    sigma: float,
+    channel_reduction: ChannelReduction = "sum",
+    units: Units = "model",
 ) -> Ensemble:
-    """SG (Smilkov 2017): the mean over the noisy samples."""
-    return Ensemble(NoisySamples(base, samples, sigma), _mean, channel_reduction)
+    """SG (Smilkov 2017): the mean over the noisy samples.
+
+    `sigma`: of the noise, in the model's normalized space as in the paper's code, or with `units="pixels"` in [0, 1].
+    """
+    return Ensemble(NoisySamples(base, samples, sigma, units), _mean, channel_reduction)
 
 
 def smoothgrad_squared(
-    base: GradientBased, samples: int, sigma: float, channel_reduction: ChannelReduction = "sum"
+    base: GradientBased,
+    samples: int,
+    sigma: float,
+    channel_reduction: ChannelReduction = "sum",
+    units: Units = "model",
 ) -> Ensemble:
-    """SQ (Hooker 2019): the mean of the squared maps."""
-    return Ensemble(NoisySamples(base, samples, sigma), _mean_square, channel_reduction)
+    """SQ (Hooker 2019): the mean of the squared maps.
+
+    `sigma`: of the noise, in the model's normalized space as in the paper's code, or with `units="pixels"` in [0, 1].
+    """
+    return Ensemble(NoisySamples(base, samples, sigma, units), _mean_square, channel_reduction)
 
 
-def vargrad(base: GradientBased, samples: int, sigma: float, channel_reduction: ChannelReduction = "sum") -> Ensemble:
-    """Var (Adebayo 2018): the variance over the samples."""
-    return Ensemble(NoisySamples(base, samples, sigma), _variance, channel_reduction)
+def vargrad(
+    base: GradientBased,
+    samples: int,
+    sigma: float,
+    channel_reduction: ChannelReduction = "sum",
+    units: Units = "model",
+) -> Ensemble:
+    """Var (Adebayo 2018): the variance over the samples.
+
+    `sigma`: of the noise, in the model's normalized space as in the paper's code, or with `units="pixels"` in [0, 1].
+    """
+    return Ensemble(NoisySamples(base, samples, sigma, units), _variance, channel_reduction)
 
 
 def _mean(moments: Moments) -> Tensor:

@@ -1,13 +1,15 @@
 """Gradient attributions on the network's normalized input: gradient, input × gradient, IG, Guided Backprop.
 
 Each builds `maps(network, inputs, targets) -> (n, c, h, w)` from `class_gradient`; ensembles call it on noisy inputs.
-They agree with Captum's (see the tests) but need neither module hooks nor expanded copies of the input.
+Where `maps` has a parameter `baseline` too, it gets the baseline in the network's input space. They agree with Captum's
+(see the tests) but need neither module hooks nor expanded copies of the input.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from inspect import signature
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -15,16 +17,22 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
+from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import ModelError, NotGuidedWarning, RangeError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Labels, Maps, Model
+from roadworthy.core.types import Batch, Images, Labels, Maps, Model
 
 
 class GradientBased(Protocol):
     """An attribution that can also explain inputs in normalized space, as ensembles need."""
 
-    def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor: ...
+    @property
+    def maps(self) -> Callable[..., Tensor]:
+        """`maps(network, inputs, targets)`, or `maps(network, inputs, targets, baseline)`.
+
+        `baseline`, `(n or 1, c, h, w)` in normalized space, is the attribute `baseline`, by default "mean".
+        """
 
 
 @final
@@ -44,12 +52,17 @@ class Gradient:
 @final
 @dataclass(frozen=True)
 class InputXGradient:
-    """Normalized input times gradient."""
+    """Normalized input, minus the baseline, times gradient."""
 
     channel_reduction: ChannelReduction = "sum"
+    baseline: BaselineLike = "mean"
+    """the model's normalization mean (gray .5 if it shows none), "black", "blur", a color or an image in [0, 1]"""
 
-    def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
-        return inputs * class_gradient(network, inputs, targets)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "baseline", checked_baseline(self.baseline))
+
+    def maps(self, network: nn.Module, inputs: Tensor, targets: Labels, baseline: Tensor | float = 0.0) -> Tensor:
+        return (inputs - baseline) * class_gradient(network, inputs, targets)
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return _reduced_maps(self, model, batch)
@@ -58,20 +71,23 @@ class InputXGradient:
 @final
 @dataclass(frozen=True)
 class IntegratedGradients:
-    """Integrated Gradients (Sundararajan 2017), Gauss-Legendre quadrature from a zero baseline in normalized space."""
+    """Integrated Gradients (Sundararajan 2017) from a baseline, by Gauss-Legendre quadrature."""
 
     steps: int = 50
     channel_reduction: ChannelReduction = "sum"
+    baseline: BaselineLike = "mean"
+    """the model's normalization mean (gray .5 if it shows none), "black", "blur", a color or an image in [0, 1]"""
 
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise RangeError(f"IntegratedGradients(steps={self.steps}): must be at least 1")
+        object.__setattr__(self, "baseline", checked_baseline(self.baseline))
 
-    def maps(self, network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
-        total = torch.zeros_like(inputs)
+    def maps(self, network: nn.Module, inputs: Tensor, targets: Labels, baseline: Tensor | float = 0.0) -> Tensor:
+        total, path = torch.zeros_like(inputs), inputs - baseline
         for position, weight in _legendre(self.steps):
-            total += weight * class_gradient(network, position * inputs, targets)
-        return inputs * total
+            total += weight * class_gradient(network, baseline + position * path, targets)
+        return path * total
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return _reduced_maps(self, model, batch)
@@ -110,8 +126,17 @@ def class_gradient(network: nn.Module, inputs: Tensor, targets: Labels, guided: 
     return gradient
 
 
+def maps_on(method: GradientBased, model: Model, images: Images) -> Callable[[Tensor, Labels], Tensor]:
+    """`method.maps` on inputs and targets, from the baseline of these images if it takes one."""
+    maps = partial(method.maps, model.network)
+    if "baseline" not in signature(method.maps).parameters:
+        return maps
+    return partial(maps, baseline=baseline_inputs(getattr(method, "baseline", "mean"), model, images))
+
+
 def _reduced_maps(method: Any, model: Model, batch: Batch) -> Maps:
-    return reduced(method.maps(model.network, model.normalize(batch.images), batch.labels), method.channel_reduction)
+    maps = maps_on(method, model, batch.images)
+    return reduced(maps(model.normalize(batch.images), batch.labels), method.channel_reduction)
 
 
 @lru_cache

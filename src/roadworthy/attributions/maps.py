@@ -36,29 +36,60 @@ def reduced(maps: Tensor, channel_reduction: ChannelReduction) -> Maps:
 
 
 def as_maps(name: str, maps: Any, ids: Ids, images: Images, channel_reduction: ChannelReduction = "sum") -> Maps:
-    """Check what method `name` returned for these images and convert it to float32 maps `(n, h, w)` on the CPU."""
+    """Check what method `name` returned for these images and convert it to maps `(n, h, w)` on the CPU.
+
+    They are float32; float64 where float32 would make different values equal, and so lose their order.
+    """
     if not isinstance(maps, Tensor | np.ndarray):
         raise ShapeError(f"{name} returned a {type(maps).__name__}: return a tensor of maps (n, h, w)")
+    if np.ma.is_masked(maps):
+        raise InputError(f"{name}: masked values have no rank: fill them, as in maps.filled(0)")
     maps = channels_first(name, torch.as_tensor(maps).detach().cpu(), images.shape)
     if maps.ndim not in (3, 4) or len(maps) != len(images) or maps.shape[1:-2] not in ((), (1,), images.shape[1:2]):
         raise ShapeError(
             f"{name}: maps {tuple(maps.shape)} do not fit images {tuple(images.shape)}: "
             "give one map per image, (n, h, w), (n, c, h, w) or (n, h, w, c)"
         )
+    if maps.is_complex():
+        raise InputError(f"{name}: complex maps have no order: give real values, such as maps.abs()")
     maps = maps if maps.ndim == 3 else reduced(maps, channel_reduction)
-    has_nan = torch.isnan(maps.flatten(1)).any(dim=1)
-    if has_nan.any():
+    if (bad := maps.isnan().flatten(1).any(dim=1)).any():
+        raise InputError(f"{name}: NaN in the maps of images {abbreviated(ids[bad])}: fix or leave out these images")
+    floats = _as_floats(name, maps)
+    if maps.shape[-2:] == images.shape[-2:]:
+        return floats  # infinite values have a rank
+    if (bad := floats.isinf().flatten(1).any(dim=1)).any():  # interpolation would spread them, and inf − inf is NaN
         raise InputError(
-            f"{name}: NaN in the maps of images {abbreviated(ids[has_nan])}: fix or leave out these images"
+            f"{name}: infinite values in the maps of images {abbreviated(ids[bad])}, which are smaller than the "
+            "images and cannot be upsampled: give finite ones"
         )
-    return _upsampled(name, maps.float(), images)
+    return _upsampled(name, floats, images)
+
+
+def _as_floats(name: str, maps: Tensor) -> Tensor:
+    """As float32 or, where that loses the order, as float64."""
+    if maps.dtype not in (torch.float64, torch.int64, torch.int32):
+        return maps.float()
+    if _keeps_order(maps, torch.float32):
+        return maps.float()
+    if not _keeps_order(maps, torch.float64):
+        raise InputError(
+            f"{name}: no float can order these {str(maps.dtype).removeprefix('torch.')} values: scale them"
+        )
+    return maps.double()
+
+
+def _keeps_order(maps: Tensor, dtype: torch.dtype) -> bool:
+    """Different values of an image stay different, and finite ones finite."""
+    ordered = maps.flatten(1).sort(dim=1).values
+    converted = ordered.to(dtype)
+    merged = (converted[:, 1:] == converted[:, :-1]) & (ordered[:, 1:] != ordered[:, :-1])
+    return not bool(merged.any() or (converted.isinf() != ordered.isinf()).any())
 
 
 def _upsampled(name: str, maps: Maps, images: Images) -> Maps:
     """Upsample maps of a coarser grid (CAMs) to the size of the images, bilinearly and with a warning."""
     size = images.shape[-2:]
-    if maps.shape[-2:] == size:
-        return maps
     if not (maps.shape[-2] <= size[0] and maps.shape[-1] <= size[1]):
         raise ShapeError(
             f"{name}: maps of {maps.shape[-2]}×{maps.shape[-1]} pixels do not fit images of {size[0]}×{size[1]}: "

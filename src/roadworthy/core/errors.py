@@ -19,6 +19,8 @@ RoadworthyError
 UserWarning
 ├── UpsampledMapsWarning              maps were upsampled to the size of their images
 ├── NotGuidedWarning                  Guided Backprop met activations other than ReLU
+├── NotLogitsWarning                  the model returns probabilities, or their logarithms
+├── LowAccuracyWarning                the model is hardly better than chance, or better with another normalization
 ├── SameStartWarning                  a factory returns the same weights under every seed
 └── TrainTestOverlapWarning           the train and test splits share images
 
@@ -92,6 +94,14 @@ class UpsampledMapsWarning(UserWarning):
 
 class NotGuidedWarning(UserWarning):
     """Guided Backprop met activations other than ReLU; through those it is the plain gradient."""
+
+
+class NotLogitsWarning(UserWarning):
+    """The model returns probabilities, or their logarithms, so gradient methods explain these and not logits."""
+
+
+class LowAccuracyWarning(UserWarning):
+    """The model is hardly better than chance, or much better with another normalization: inputs or labels are wrong."""
 
 
 class SameStartWarning(UserWarning):

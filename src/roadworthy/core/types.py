@@ -19,7 +19,7 @@ Images = Tensor
 Labels = Tensor
 """int64 `(n,)`; `UNLABELED` where unknown."""
 Maps = Tensor
-"""float32 `(n, h, w)`, higher = more relevant."""
+"""float32 `(n, h, w)`, higher = more relevant; float64 where float32 would lose the order."""
 Ranks = Tensor
 """int64 `(n, h, w)`, a permutation per image; rank 0 is removed first."""
 Removed = Tensor

@@ -20,6 +20,7 @@ from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import Experiment, Setting
 from roadworthy.experiments.design import Design, EarlyStopping
+from roadworthy.experiments.inputs import gray_baselines, with_known_outputs
 from roadworthy.experiments.items import (
     Block,
     Spec,
@@ -57,6 +58,10 @@ class Fingerprints(NamedTuple):
     train: tuple[str, ...] = ()
     files: Mapping[str, str] = {}
     """of weights, maps and functions, by the key of the plan that names them"""
+    baselines: Mapping[str, str] = {}
+    """what the default baseline of a method is, where it is not the model's normalization mean"""
+    outputs: str = "logits"
+    """of the model"""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Fingerprints":
@@ -84,6 +89,8 @@ def fingerprints(plan: Plan, experiment: Experiment) -> Fingerprints:
         if experiment.train is not None
         else (),
         file_fingerprints(plan),
+        gray_baselines(experiment),
+        experiment.model.outputs,
     )
 
 
@@ -114,8 +121,8 @@ def _bytes(name: str, path: Path) -> bytes:
 def design_of(plan: Plan, prints: Fingerprints) -> Design:
     train = combined(prints.train) if prints.train else ""
     return Design(
-        model={**_fingerprinted(plan.model, "model", prints), "weights": prints.model},
-        methods={name: _fingerprinted(spec, f"methods.{name}", prints) for name, spec in plan.methods.items()},
+        model=_model_spec(plan, prints),
+        methods={name: _method_spec(plan, name, prints) for name in plan.methods},
         blind_controls={name: {"name": name} for name in plan.blind_controls},
         copy_controls=plan.copy_controls,
         copied=plan.copied,
@@ -141,6 +148,18 @@ def _blocks(split: str, rows: Sequence[tuple[int, ...]], prints: Sequence[str]) 
     if len(rows) != len(prints):
         raise StoreError(f"the manifest names {len(prints)} blocks of {split} images, the plan makes {len(rows)}")
     return tuple(Block(split, index, *pair) for index, pair in enumerate(zip(rows, prints, strict=True)))
+
+
+def _model_spec(plan: Plan, prints: Fingerprints) -> Spec:
+    """Predictions from probabilities differ from those from logits; log-probabilities make no difference."""
+    outputs = {"outputs": prints.outputs} if prints.outputs == "probabilities" else {}
+    return {**_fingerprinted(plan.model, "model", prints), "weights": prints.model, **outputs}
+
+
+def _method_spec(plan: Plan, name: str, prints: Fingerprints) -> Spec:
+    """With what the default baseline is, where the plan alone does not say it."""
+    baseline = {"baseline": prints.baselines[name]} if name in prints.baselines else {}
+    return {**_fingerprinted(plan.methods[name], f"methods.{name}", prints), **baseline}
 
 
 def _fingerprinted(spec: Spec, key: str, prints: Fingerprints) -> Spec:
@@ -185,7 +204,7 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
     """All of it but imputers that are trained first: those stay recipes. `untrained`: the model with fresh weights."""
     data = build_data(plan)
     train = readable(build_data(plan, "train")) if plan.train is not None else None
-    return Experiment(
+    experiment = Experiment(
         model=build_untrained(plan) if untrained else build_model(plan),
         data=data,
         methods={
@@ -209,6 +228,7 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
         loss=build_loss(plan),
         augment=build_augment(plan),
     )
+    return with_known_outputs(experiment)
 
 
 def make_worker(plan: Plan, prints: Fingerprints) -> Worker:

@@ -19,6 +19,7 @@ from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, Mode
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, EarlyStopping, Until
 from roadworthy.experiments.executors.in_process import InProcess
+from roadworthy.experiments.inputs import input_facts, with_known_outputs
 from roadworthy.experiments.items import Block, Spec, block_step, growing_rows, sequential_rows
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
 from roadworthy.experiments.progress import Bar
@@ -119,13 +120,14 @@ def compare(
         early_stopping=_early_stopping(until, confidence, margin, len(experiment.methods), named_evaluators),
     )
     _check_training(experiment, named_evaluators)
-    store = ScratchStore()
-    with eval_mode(classifier, experiment.device):
+    experiment, store = with_known_outputs(experiment), ScratchStore()
+    with eval_mode(experiment.model, experiment.device):
         rehearse(experiment, shares, design.seeds[0])
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
         with Bar("comparing", progress) as bar:
             state = execute(design, store, InProcess(Worker(experiment), raises=True), group_key, bar)
-    facts = {"classes": dataset.classes, "unlabeled": _unlabeled(dataset), "about": described(classifier, dataset)}
+    about = {**described(classifier, dataset), **input_facts(experiment)}
+    facts = {"classes": dataset.classes, "unlabeled": _unlabeled(dataset), "about": about}
     store.write_manifest({**store.manifest(), **origin(), **facts})
     return Comparison(collect(design, state, store, facts), Source(design, store, lambda: experiment), group_key)
 

@@ -24,9 +24,11 @@ from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain
 from roadworthy.evaluation.sweep import Curve, explain, predictions, sweep, tied
 from roadworthy.experiments.audit_items import measure
+from roadworthy.experiments.inputs import first_images
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind, threads
+from roadworthy.models.outputs import recognized
 from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe, train_gain
 from roadworthy.training.loop import curve as training_curve
@@ -141,8 +143,9 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
     )
     result = evaluator.fit(order, imputer, point.fraction, key)
     curve, parts = Curve(point.order, point.imputer, "retrain", point.seed), []
-    with eval_mode(result.model, experiment.device):
-        predictor = NoRetrain(result.model, experiment.device)
+    model = recognized(result.model, first_images(experiment.data), experiment.device)
+    with eval_mode(model, experiment.device):
+        predictor = NoRetrain(model, experiment.device)
         for need in baselines:
             maps, batch, targets = _evaluated_block(worker, item, inputs, need)
             ((_, _, predicted),) = sweep(

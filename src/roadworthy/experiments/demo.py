@@ -19,6 +19,10 @@ from roadworthy.training.recipe import Recipe
 RECIPE = Recipe(epochs=6, batch_size=64, lr=5e-3, schedule="cosine")
 
 
+PAPER_NOISE: dict[str, Any] = {"ig_sigma": 0.1, "gb_sigma": 0.5, "units": "pixels"}
+"""that of the paper's CIFAR-10 models, for models with another normalization"""
+
+
 class Demo(NamedTuple):
     model: Normalized
     data: Dataset
@@ -33,7 +37,7 @@ def digits_demo(images: int = 500, on_epoch: Callable[[EpochRecord], object] | N
     (whole,) = test.batches(len(test))
     with torch.no_grad():
         hits = model(whole.images).argmax(dim=1) == whole.labels
-    methods = paper_methods(steps=8, ig_samples=4, gb_samples=8)
+    methods = paper_methods(steps=8, ig_samples=4, gb_samples=8, **PAPER_NOISE)
     return Demo(model, first(test, images), methods, float(hits.float().mean()))
 
 
@@ -57,5 +61,5 @@ def cifar10_demo(root: Path, images: int = 500) -> Demo:
     weights = root / "weights" / "resnet20_cifar10.safetensors"
     if not weights.exists():
         raise DataError(f"{weights} is missing: the CIFAR-10 demo needs ResNet-20 weights there")
-    methods = paper_methods(steps=16, ig_samples=8, gb_samples=8)
+    methods = paper_methods(steps=16, ig_samples=8, gb_samples=8, **PAPER_NOISE)
     return Demo(resnet20_cifar10(weights), first(CIFAR10(root, "test"), images), methods, None)

@@ -1,16 +1,19 @@
 """Do everything once on the first images, so that what cannot work is reported before long work starts."""
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import as_maps
+from roadworthy.core.errors import NotLogitsWarning
 from roadworthy.core.random import Key
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import rank
 from roadworthy.evaluation.sweep import explain, imputed
+from roadworthy.experiments.accuracy_check import check_accuracy
 from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe
 
@@ -21,6 +24,7 @@ def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, imag
         if isinstance(method, PrecomputedMaps):
             _check_maps(name, method, experiment)
     with eval_mode(experiment.model, experiment.device):
+        _check_outputs(experiment)
         batch = next(experiment.data.batches(min(images, len(experiment.data))))
         probabilities = predict(experiment.model, batch.images, experiment.device)
         batch = with_labels(batch, probabilities)
@@ -33,6 +37,18 @@ def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, imag
             if not isinstance(imputer, GainRecipe):
                 for removed, filled in imputed(imputer, batch, ranks[order], [max(fractions)], key):
                     evaluator(filled, removed)
+        check_accuracy(experiment)
+
+
+def _check_outputs(experiment: Experiment) -> None:
+    kind = experiment.model.outputs
+    if kind != "logits":
+        warnings.warn(
+            f"the model returns {kind}: its predictions are taken as they are, but gradient methods explain {kind}, "
+            "not logits, and find less: give a model that returns logits, without its last softmax",
+            NotLogitsWarning,
+            stacklevel=4,
+        )
 
 
 def _check_maps(name: str, method: PrecomputedMaps, experiment: Experiment) -> None:

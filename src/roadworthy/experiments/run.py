@@ -27,6 +27,7 @@ from roadworthy.experiments.build import (
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors import InProcess, Local, Ray
+from roadworthy.experiments.inputs import input_facts
 from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.plans import Plan, plan_from, read_plan
 from roadworthy.experiments.plans.plan import LOCATIONS
@@ -154,7 +155,11 @@ def write_manifest(prepared: Prepared, store: RunDirectory) -> None:
             "folder": str(prepared.plan.folder.resolve()),
             "classes": data.classes,
             "unlabeled": bool((next(data.batches(1)).labels == UNLABELED).all()),
-            "about": {"Model": _text(prepared.plan.model), "Data": _text(prepared.plan.data)},
+            "about": {
+                "Model": _text(prepared.plan.model),
+                "Data": _text(prepared.plan.data),
+                **input_facts(prepared.experiment),
+            },
             "durations": store.manifest().get("durations", {}),
         }
     )

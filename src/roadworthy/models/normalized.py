@@ -41,6 +41,8 @@ class Normalized(nn.Module):
 
     mean: Tensor
     std: Tensor
+    outputs: str = "logits"
+    """what the network returns; `models/outputs.py` finds out"""
 
     def __init__(self, network: Any, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0):
         super().__init__()

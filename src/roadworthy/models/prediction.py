@@ -33,9 +33,15 @@ def fastest_device() -> torch.device:
 
 
 def predict(model: Model, images: Images, device: torch.device) -> Tensor:
-    """Probabilities `(n, classes)`, on the CPU; NaN raises a ModelError."""
+    """Probabilities `(n, classes)`, on the CPU; NaN raises a ModelError.
+
+    Those of a model that returns probabilities are taken as they are: a second softmax would flatten them. For
+    log-probabilities the softmax is exact.
+    """
     with torch.no_grad():
-        probabilities: Tensor = model(images.to(device)).float().softmax(dim=1).cpu()
+        outputs: Tensor = model(images.to(device)).float()
+        given = getattr(model, "outputs", "logits") == "probabilities"
+        probabilities = (outputs if given else outputs.softmax(dim=1)).cpu()
     if torch.isnan(probabilities).any():
         raise ModelError("the model returned NaN: check its weights and its normalization (images are in [0, 1])")
     return probabilities

@@ -11,8 +11,10 @@ from torch import nn
 import roadworthy as rw
 import worlds
 from roadworthy.attributions.controls import blurred
+from roadworthy.attributions.maps import as_maps
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
+from roadworthy.evaluation.orders import most_relevant_first
 from roadworthy.evaluation.sweep import explain
 from roadworthy.models import small_cnn
 from roadworthy.models.normalized import Normalized, as_model
@@ -204,7 +206,7 @@ def test_center_peaks_in_the_middle(batch):
 
 def test_derived_methods_share_one_computation(batch):
     counting = Counting(worlds.Quadrants())
-    ig = rw.attributions.InputXGradient()
+    ig = rw.attributions.InputXGradient(baseline="black")
     methods = {"ig": ig, "soft": rw.attributions.Blurred(ig, 1.5), "turned": rw.attributions.Inverted(ig)}
     maps = explain(methods, as_model(counting), batch, KEY)
     assert counting.passes == 1
@@ -245,3 +247,42 @@ def test_pickles_and_damaged_files_are_errors(tmp_path):
     for name in ("objects.npy", "damaged.safetensors", "maps.pt", "missing.npy"):
         with pytest.raises(rw.errors.DataError, match=name):
             rw.attributions.PrecomputedMaps.load(tmp_path / name)
+
+
+def test_infinite_values_in_maps_to_upsample_are_an_error():
+    # Between inf and −inf bilinear interpolation gives NaN.
+    maps, images = torch.zeros(3, 4, 4), torch.zeros(3, 1, 16, 16)
+    maps[1, 2, 2], maps[1, 2, 3] = float("inf"), -float("inf")
+    with pytest.raises(rw.errors.InputError, match=r"cam: .*images 71"):
+        as_maps("cam", maps, torch.tensor([70, 71, 72]), images)
+
+
+def test_infinite_values_of_full_size_are_ranked():
+    maps = torch.zeros(1, 2, 2)
+    maps[0, 0, 1], maps[0, 1, 0] = float("inf"), -float("inf")
+    checked = as_maps("mine", maps, torch.tensor([0]), torch.zeros(1, 1, 2, 2))
+    assert most_relevant_first(checked, torch.tensor([0]), KEY).flatten()[[1, 2]].tolist() == [0, 3]
+
+
+def test_complex_and_masked_maps_are_errors():
+    ids, images = torch.arange(2), torch.zeros(2, 1, 4, 4)
+    with pytest.raises(rw.errors.InputError, match="mine: complex"):
+        as_maps("mine", torch.zeros(2, 4, 4, dtype=torch.complex64), ids, images)
+    with pytest.raises(rw.errors.InputError, match=r"mine: .*masked"):
+        as_maps("mine", np.ma.masked_less(np.zeros((2, 4, 4)), 1), ids, images)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 1.0], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_maps_keep_an_order_that_float32_would_lose(scale, dtype):
+    # 2²⁴ + {0, 1, 2, 3}: float32 has no odd numbers above 2²⁴.
+    values = (np.arange(4) + 2**24).reshape(1, 2, 2).astype(dtype)
+    maps = values * scale if dtype is np.float64 else values
+    checked = as_maps("mine", maps, torch.tensor([0]), torch.zeros(1, 1, 2, 2))
+    assert most_relevant_first(checked, torch.tensor([0]), KEY).flatten().tolist() == [3, 2, 1, 0]
+
+
+def test_integers_that_no_float_can_order_are_an_error():
+    maps = (torch.arange(4) + 2**53).reshape(1, 2, 2)  # 2⁵³ + 1 is no float64
+    with pytest.raises(rw.errors.InputError, match=r"mine: .*int64"):
+        as_maps("mine", maps, torch.tensor([0]), torch.zeros(1, 1, 2, 2))

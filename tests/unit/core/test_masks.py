@@ -1,9 +1,12 @@
 """Random masks: exact counts, randomness keyed by image, scattered pixels and blobs."""
 
+from fractions import Fraction
+from math import floor
+
 import pytest
 import torch
 
-from roadworthy.core.masks import MASKS, blobs, of_either_kind, random_removal, removed_at, scattered
+from roadworthy.core.masks import MASKS, blobs, count, of_either_kind, random_removal, removed_at, scattered
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 
@@ -51,3 +54,28 @@ def test_masks_of_either_kind_remove_a_random_fraction():
 def test_random_removal_removes_exactly_the_given_fraction(kind):
     batch = Batch(IDS, torch.zeros(20, 1, 16, 16), torch.zeros(20).long())
     assert random_removal(batch, kind, 0.3, Key(0)).flatten(1).sum(dim=1).tolist() == [77] * 20  # floor(.3 · 256 + ½)
+
+
+@pytest.mark.parametrize(("fraction", "pixels"), [(0.29, 50), (0.145, 100), (1 - 0.71, 50), (0.7 - 0.41, 50)], ids=str)
+def test_half_a_pixel_is_rounded_up_although_floats_fall_short_of_it(fraction, pixels):
+    # .29 · 50 = .145 · 100 = 14.5 pixels; in floats the products are 14.499999999999998.
+    assert count(fraction, pixels) == 15
+
+
+def test_counts_follow_the_exact_rule_for_all_fractions_of_three_decimals():
+    wrong = [
+        (thousandths, pixels)
+        for pixels in (*range(1, 60), *range(60, 2001, 7), 784, 1000, 1024, 2000, 4096, 50176, 250_000, 1_000_000)
+        for thousandths in range(1001)
+        # floor(k/1000·n + ½) = floor((2·k·n + 1000)/2000), in integers
+        if count(thousandths / 1000, pixels) != (2 * thousandths * pixels + 1000) // 2000
+    ]
+    assert wrong == []
+
+
+def test_counts_of_random_fractions_are_exact_too():
+    # What at_random_shares draws: float32 numbers times the largest fraction, whose exact value is that of the float.
+    for largest in (0.9, 0.8, 1.0):
+        for fraction in (Key(0).uniform(range(500), (1,))[:, 0] * largest).tolist():
+            for pixels in (784, 1024, 4096):
+                assert count(fraction, pixels) == floor(Fraction(fraction) * pixels + Fraction(1, 2))

@@ -94,6 +94,7 @@ def small_cnn(tmp_path):
     return rw.Normalized(network, mean=0.13, std=0.31)
 
 
+@pytest.mark.filterwarnings("ignore::roadworthy.core.errors.LowAccuracyWarning")  # the model is untrained
 def test_a_hard_experiment_gives_the_same_bytes_through_either_front(tmp_path, own_method, small_cnn):
     """Own method, precomputed maps, a Captum method, a trained imputer, `target`, early stopping, two seeds."""
     from captum.attr import Saliency

@@ -1,16 +1,18 @@
 """Captum methods, by their class or as objects."""
 
+from collections.abc import Mapping
 from copy import copy
 from inspect import Parameter, signature
 from typing import Any, final
 
 from torch import Tensor
 
+from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline, has_mean
 from roadworthy.attributions.bridges.binding import gradients_kept, inputs_of, module_named, own_network
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Maps, Model
+from roadworthy.core.types import Batch, Images, Maps, Model
 
 _NETWORK_FIELDS = ("forward_func", "model")
 
@@ -24,7 +26,8 @@ class Captum:
     object is copied; it receives what its own network takes: images in [0, 1] if that is an `rw.Normalized`, else
     normalized ones. Channels of a layer are summed. Random methods are seeded by key and ids, so they are reproducible,
     but their maps depend on the batch size because Captum has no random stream per image. `channel_reduction`: by
-    default that of the experiment.
+    default that of the experiment. `baseline`, in pixel space: of a method that takes `baselines`, unless these are
+    among the options, in the space of the input; by default "mean" for a class, Captum's own zero for an object.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class Captum:
         method: Any,
         *,
         channel_reduction: ChannelReduction | None = None,
+        baseline: BaselineLike | None = None,
         init: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -43,21 +47,42 @@ class Captum:
             _check_constructor(method, self.init)
         elif init:
             raise InputError(f"{self.name}: init= is for a class; this is an object, which is constructed already")
+        parameter = _parameters(method).get("baselines")
+        takes = parameter is not None and "baselines" not in options
+        if baseline is not None and not takes:
+            reason = "baselines= is given too" if "baselines" in options else "the method has no baselines"
+            raise InputError(f"{self.name}, baseline={baseline!r}: {reason}: leave it out")
+        self.needs_baselines = takes and parameter is not None and parameter.default is Parameter.empty
+        if takes and baseline is None and (isinstance(method, type) or self.needs_baselines):
+            baseline = "mean"
+        self.baseline = None if baseline is None else checked_baseline(baseline)
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        method, inputs = self._bound(model, batch)
+        method, inputs, takes_images = self._bound(model, batch)
+        baselines = self._baselines(model, batch.images, takes_images)
         with key.fold("captum", *batch.ids.tolist()).torch_rng(), gradients_kept(model):
-            output = method.attribute(inputs.requires_grad_(), target=batch.labels, **self.options)
+            output = method.attribute(inputs.requires_grad_(), target=batch.labels, **baselines, **self.options)
         return self._maps(output, batch)
 
-    def _bound(self, model: Model, batch: Batch) -> tuple[Any, Tensor]:
-        """The method around the model's network, and its input."""
+    def _bound(self, model: Model, batch: Batch) -> tuple[Any, Tensor, bool]:
+        """The method around the model's network, its input, and whether that is images."""
         if isinstance(self.method, type):
-            return _constructed(self.method, model.network, self.init), model.normalize(batch.images)
-        networks = {id(network): network for network in _networks(self.method)}
-        for network in networks.values():
-            inputs = inputs_of(model, network, f"{self.name} of Captum")(batch.images)
-        return _copied(self.method, model), inputs
+            return _constructed(self.method, model.network, self.init), model.normalize(batch.images), False
+        networks = _networks(self.method)
+        spaces = [inputs_of(model, network, f"{self.name} of Captum") for network in networks]
+        return _copied(self.method, model), spaces[0](batch.images), networks[0] is model
+
+    def _baselines(self, model: Model, images: Images, takes_images: bool) -> dict[str, Tensor]:
+        if self.baseline is None:
+            return {}
+        if takes_images:
+            raise InputError(
+                f"{self.name} of Captum is built around rw.Normalized, so its baselines are images in [0, 1]: "
+                "give them as baselines="
+            )
+        if self.baseline == "mean" and has_mean(model, images) and not self.needs_baselines:
+            return {}  # Captum's own default: zero in normalized space
+        return {"baselines": baseline_inputs(self.baseline, model, images)}
 
     def _maps(self, output: Any, batch: Batch) -> Maps:
         maps = output[0] if isinstance(output, tuple) else output  # (maps, convergence delta)
@@ -73,10 +98,14 @@ class Captum:
         return reduced(maps, rule) if rule else maps
 
 
+def _parameters(method: Any) -> Mapping[str, Parameter]:
+    return signature(method.attribute).parameters
+
+
 def _check_explains_classes(method: Any, name: str) -> None:
     if not callable(getattr(method, "attribute", None)):
         raise InputError(f"{method!r} has no attribute() method: give a class or an object of captum.attr")
-    parameters = signature(method.attribute).parameters
+    parameters = _parameters(method)
     if "target" not in parameters and all(p.kind is not Parameter.VAR_KEYWORD for p in parameters.values()):
         raise InputError(f"{name} of Captum takes no target, so it explains no class: choose a method that does")
 
