@@ -13,6 +13,7 @@ from roadworthy.attributions.bridges import bridged
 from roadworthy.attributions.functions import as_function
 from roadworthy.core.errors import InputError
 from roadworthy.core.types import Attribution, Dataset, Imputer
+from roadworthy.datasets import as_dataset
 from roadworthy.experiments.registry import REGISTRY, lookup
 from roadworthy.models.loading import named
 from roadworthy.models.normalized import Normalized
@@ -23,17 +24,34 @@ ModelLike = Normalized | nn.Module | Callable[[torch.Tensor], torch.Tensor]
 DataLike = (
     Dataset
     | tuple[Any, Any]
+    | Sequence[Any]
     | torch.Tensor
     | np.ndarray
     | torch.utils.data.Dataset[Any]
     | torch.utils.data.DataLoader[Any]
+    | Any
 )
-"""(images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`."""
+"""(images, labels), images alone, PIL images, a torch Dataset or DataLoader, a Hugging Face Dataset, or a data set of
+`rw.datasets`."""
 MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedMaps | Any
 """An attribution, a function, precomputed maps (an array or a file), a registry name, "module:function", or a method of
 Captum, zennit, pytorch-grad-cam, shap or Quantus (docs/bridges.md)."""
 ImputerLike = Imputer | GainRecipe | str
 """An imputer, its registry name, or a recipe by which a GAIN is trained first."""
+
+
+def as_data(data: Any, model: Normalized) -> Dataset:
+    """Whatever `DataLike` allows, with the model's class names where the data have none."""
+    names = tuple(getattr(model, "classes", ()))
+    dataset = as_dataset(data, names)
+    own = tuple(dataset.classes)
+    if sorted(own) == sorted(names) and own != names:
+        index = next(index for index, name in enumerate(own) if name != names[index])
+        raise InputError(
+            f"class {index} is {own[index]!r} in the data and {names[index]!r} in the model: reorder the labels, as in "
+            "rw.datasets.Arrays(images, names_of_the_labels, classes=model.classes)"
+        )
+    return dataset
 
 
 def as_method(name: str, method: Any, data: Dataset) -> Attribution:

@@ -11,11 +11,10 @@ from roadworthy.attributions.maps import ChannelReduction
 from roadworthy.core.errors import InputError, ModelError, RangeError
 from roadworthy.core.masks import FRACTIONS, checked_fractions
 from roadworthy.core.types import UNLABELED, Dataset, Order
-from roadworthy.datasets import as_dataset
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import EVALUATORS, TRAINED_EVALUATORS, Experiment, Setting, Target
 from roadworthy.evaluation.sweep import source_of
-from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_imputers, as_method
+from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_data, as_imputers, as_method
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, EarlyStopping, Until
 from roadworthy.experiments.executors.in_process import InProcess
@@ -68,9 +67,10 @@ def compare(
     """Measure which of `methods` found what `model` uses.
 
     `model`: a torch Module or a callable images -> logits; wrap it in `rw.Normalized` if it expects normalized input.
-    `data`: (images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`.
-    `methods`: name to an attribution, a function (model, batch, key) -> maps, precomputed maps, a registry name or
-    "module:function".
+    `data`: (images, labels), images alone, a list of PIL images, a torch Dataset or DataLoader, a Hugging Face Dataset,
+    or a data set of `rw.datasets`.
+    `methods`: name to an attribution, a function (model, batch, key) -> maps, precomputed maps, a registry name,
+    "module:function", or a method of Captum, zennit, pytorch-grad-cam, shap or Quantus (docs/bridges.md).
     `imputers`: one or several, as objects or registry names; give {name: imputer} to name them yourself.
     `orders`: "morf" and "lerf", or {name: order}.
     `evaluators`: "no-retrain" (ROAD), "retrain" (ROAR, KAR), "fine-tuned". The last two need `train`, labeled images,
@@ -85,8 +85,9 @@ def compare(
     """
     _check_arguments(methods, orders, seeds, target, controls, units)
     shares = _above_zero(fractions)
-    dataset, classifier = as_dataset(data), as_model(model)
-    train_set = readable(as_dataset(train)) if train is not None else None
+    classifier = as_model(model)
+    dataset = as_data(data, classifier)
+    train_set = readable(as_data(train, classifier)) if train is not None else None
     named_imputers = as_imputers(imputers, dataset)
     named_evaluators = _evaluators(evaluators, train_set, recipe)
     blind = [name for name in controls if name in BLIND_CONTROLS]

@@ -26,7 +26,8 @@ def inputs_of(model: Model, network: Any, name: str) -> ToInputs:
     if network is model:
         return _images
     if network is model.network or network is own_network(model):
-        return model.normalize
+        # Our wrapper converts the input to the dtype of the weights; the user's own network does not.
+        return lambda images: model.normalize(images).to(getattr(model.network, "dtype", None) or images.dtype)
     raise InputError(
         f"{name} was built around another network ({type(network).__name__}) than the model that is evaluated "
         f"({type(own_network(model)).__name__}): build it around the same object"
