@@ -1,5 +1,6 @@
 """`compare`: a model, images and methods in; a Comparison with its tables out."""
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Literal
@@ -84,6 +85,8 @@ def compare(
     `batch_size`: images evaluated at once, for speed; `map_batch_size`: images explained at once.
     """
     _check_arguments(methods, orders, seeds, target, controls, units)
+    seeds, map_seed = tuple(_whole("seeds", seed) for seed in seeds), _whole("map_seed", map_seed)
+    batch_size, map_batch_size = _whole("batch_size", batch_size), _whole("map_batch_size", map_batch_size)
     shares = _above_zero(fractions)
     classifier = as_model(model)
     dataset = as_data(data, classifier)
@@ -117,7 +120,7 @@ def compare(
         controls=controls,
         evaluators=named_evaluators,
         fractions=shares,
-        seeds=tuple(seeds),
+        seeds=seeds,
         early_stopping=_early_stopping(until, confidence, margin, len(experiment.methods), named_evaluators),
     )
     _check_training(experiment, named_evaluators)
@@ -276,6 +279,14 @@ def _early_stopping(
     return EarlyStopping(until, confidence, margin)
 
 
+def _whole(name: str, value: Any) -> int:
+    """A whole number, also one of NumPy or torch."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise InputError(f"{name}={value!r}: give a whole number") from error
+
+
 def _device(name: torch.device | str) -> torch.device:
     try:
         return torch.empty(0, device=name).device
@@ -296,9 +307,9 @@ def _check_arguments(
             f"methods is a {type(methods).__name__}: give names, {{'IG': rw.attributions.IntegratedGradients()}}"
         )
     for key, value in (("orders", orders), ("controls", controls), ("seeds", seeds)):
-        if isinstance(value, str | int):
+        if isinstance(value, str) or not hasattr(value, "__len__"):
             raise InputError(f"{key}={value!r}: give several, as in {key}=({value!r},)")
-    if not methods or not orders or not seeds:
+    if not len(methods) or not len(orders) or not len(seeds):
         raise InputError("methods, orders and seeds must each hold at least one entry")
     if target not in ("label", "prediction"):
         raise InputError(f"target={target!r}: explain the 'label' or the 'prediction'")
