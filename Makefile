@@ -42,6 +42,7 @@ reproduce: .venv/ready  # takes hours; interrupt it at any time and run it again
 
 docs: .venv/ready
 	$(BIN)/typer roadworthy.cli utils docs --name roadworthy --title "The command roadworthy" --output docs/cli.md
+	$(BIN)/python tests/bridges/table.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
