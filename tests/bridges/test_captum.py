@@ -111,6 +111,21 @@ def test_a_method_that_explains_no_class_is_refused(name, network):
         rw.attributions.Captum(theirs)
 
 
+def test_options_that_are_missing_or_unknown_are_refused_before_the_first_call(network):
+    with pytest.raises(rw.errors.InputError, match="Occlusion of Captum needs sliding_window_shapes"):
+        rw.attributions.Captum(captum.attr.Occlusion(network))
+    with pytest.raises(rw.errors.InputError, match=r"no option 'abss': choose from .*abs"):
+        rw.attributions.Captum(captum.attr.Saliency, abss=False)
+
+
+def test_an_error_inside_captum_names_the_method(network, model, batch):
+    ours = rw.attributions.Captum(captum.attr.Occlusion(network), sliding_window_shapes=(3, 99, 99))
+    with pytest.raises(
+        rw.errors.MethodError, match=r"Occlusion of captum failed on images \(5, 3, 16, 16\): Assertion"
+    ):
+        ours(model, batch, KEY)
+
+
 def test_a_class_needs_no_wrapper_in_compare(model, batch):
     comparison = rw.compare(
         model, (batch.images, batch.labels),

@@ -7,8 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from roadworthy.core.errors import InputError
-from roadworthy.core.types import Images, Model
+from roadworthy.core.errors import InputError, MethodError, RoadworthyError
+from roadworthy.core.random import Key
+from roadworthy.core.types import Batch, Images, Model
 
 ToInputs = Callable[[Images], Tensor]
 
@@ -51,7 +52,21 @@ def module_named(network: Any, name: str) -> nn.Module:
 
 
 @contextmanager
-def gradients_kept(model: Model) -> Iterator[None]:
+def calling(library: str, name: str, model: Model, batch: Batch, key: Key) -> Iterator[None]:
+    """Around a call of another library: seeded by key and ids, gradients of the weights kept, errors with a name."""
+    try:
+        with key.fold(library, *batch.ids.tolist()).torch_rng(), _gradients_kept(model):
+            yield
+    except RoadworthyError:
+        raise
+    except Exception as error:
+        raise MethodError(
+            f"{name} of {library} failed on images {tuple(batch.images.shape)}: {type(error).__name__}: {error}"
+        ) from error
+
+
+@contextmanager
+def _gradients_kept(model: Model) -> Iterator[None]:
     """Restore the gradients of the parameters: some libraries call `backward`."""
     parameters = list(model.network.parameters())
     before = [parameter.grad for parameter in parameters]

@@ -8,7 +8,7 @@ from typing import Any, final
 from torch import Tensor
 
 from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline, has_mean
-from roadworthy.attributions.bridges.binding import gradients_kept, inputs_of, module_named, own_network
+from roadworthy.attributions.bridges.binding import calling, inputs_of, module_named, own_network
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.random import Key
@@ -43,6 +43,7 @@ class Captum:
         self.channel_reduction = channel_reduction
         self.name = method.__name__ if isinstance(method, type) else type(method).__name__
         _check_explains_classes(method, self.name)
+        _check_options(method, self.name, options)
         if isinstance(method, type):
             _check_constructor(method, self.init)
         elif init:
@@ -60,7 +61,7 @@ class Captum:
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         method, inputs, takes_images = self._bound(model, batch)
         baselines = self._baselines(model, batch.images, takes_images)
-        with key.fold("captum", *batch.ids.tolist()).torch_rng(), gradients_kept(model):
+        with calling("captum", self.name, model, batch, key):
             output = method.attribute(inputs.requires_grad_(), target=batch.labels, **baselines, **self.options)
         return self._maps(output, batch)
 
@@ -108,6 +109,20 @@ def _check_explains_classes(method: Any, name: str) -> None:
     parameters = _parameters(method)
     if "target" not in parameters and all(p.kind is not Parameter.VAR_KEYWORD for p in parameters.values()):
         raise InputError(f"{name} of Captum takes no target, so it explains no class: choose a method that does")
+
+
+def _check_options(method: Any, name: str, options: Mapping[str, Any]) -> None:
+    """Options that `attribute` does not know or lacks; inputs, target and baselines are given here."""
+    parameters = _parameters(method)
+    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+    if unknown := [option for option in options if option not in parameters and not takes_any]:
+        raise InputError(f"{name} of Captum has no option {unknown[0]!r}: choose from {', '.join(parameters)}")
+    given = {"self", "inputs", "target", "baselines", *options}
+    required = [
+        p.name for p in parameters.values() if p.default is Parameter.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
+    if missing := [option for option in required if option not in given]:
+        raise InputError(f"{name} of Captum needs {missing[0]}: rw.attributions.Captum(method, {missing[0]}=...)")
 
 
 def _check_constructor(method: type, init: dict[str, Any]) -> None:

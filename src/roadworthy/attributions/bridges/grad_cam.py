@@ -7,7 +7,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from roadworthy.attributions.bridges.binding import gradients_kept, inputs_of, module_named, own_network
+from roadworthy.attributions.bridges.binding import calling, inputs_of, module_named, own_network
 from roadworthy.core.errors import InputError, MissingExtraError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Maps, Model
@@ -35,7 +35,7 @@ class GradCam:
         targets = _library("utils.model_targets").ClassifierOutputTarget
         cam, inputs = self._bound(model, batch)
         try:
-            with key.fold("grad-cam", *batch.ids.tolist()).torch_rng(), gradients_kept(model), torch.enable_grad():
+            with calling("grad-cam", type(cam).__name__, model, batch, key), torch.enable_grad():
                 maps = cam(inputs.detach(), [targets(label) for label in batch.labels.tolist()], **self.options)
         finally:
             cam.activations_and_grads.release()

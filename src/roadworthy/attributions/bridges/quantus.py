@@ -5,7 +5,7 @@ from typing import Any, final
 
 from torch import Tensor
 
-from roadworthy.attributions.bridges.binding import gradients_kept
+from roadworthy.attributions.bridges.binding import calling
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Maps, Model
 
@@ -23,7 +23,7 @@ class Quantus:
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         inputs: Tensor = model.normalize(batch.images).detach()
-        with key.fold("quantus", *batch.ids.tolist()).torch_rng(), gradients_kept(model):
+        with calling("quantus", "the explain_func", model, batch, key):
             return self.explain_func(  # type: ignore[no-any-return]
                 model=model.network,
                 inputs=inputs.float().cpu().numpy(),

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from roadworthy.attributions.bridges.binding import gradients_kept, inputs_of
+from roadworthy.attributions.bridges.binding import calling, inputs_of
 from roadworthy.attributions.precomputed import PrecomputedMaps, of_classes
 from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.random import Key
@@ -42,8 +42,9 @@ class ShapExplainer:
         self.explainer, self.network, self.options = explainer, inner.model, options
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        inputs = inputs_of(model, self.network, f"{type(self.explainer).__name__} of shap")(batch.images).detach()
-        with key.fold("shap", *batch.ids.tolist()).torch_rng(), gradients_kept(model):
+        name = type(self.explainer).__name__
+        inputs = inputs_of(model, self.network, f"{name} of shap")(batch.images).detach()
+        with calling("shap", name, model, batch, key):
             values = np.asarray(self.explainer.shap_values(inputs, **self.options))
         if values.shape[:-1] != tuple(inputs.shape):
             raise ShapeError(

@@ -7,7 +7,7 @@ from typing import Any, final
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from roadworthy.attributions.bridges.binding import inputs_of, own_network
+from roadworthy.attributions.bridges.binding import calling, inputs_of, own_network
 from roadworthy.core.errors import InputError, MissingExtraError, ModelError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Maps, Model
@@ -28,7 +28,7 @@ class Zennit:
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         attributor, inputs = self._bound(model, batch)
-        with key.fold("zennit", *batch.ids.tolist()).torch_rng():
+        with calling("zennit", type(self.method).__name__, model, batch, key):
             _, relevance = attributor(
                 inputs.detach().requires_grad_(), lambda output: one_hot(batch.labels, output.shape[1]).to(output)
             )
