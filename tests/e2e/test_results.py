@@ -20,8 +20,8 @@ root = "images"
 [model]
 factory = "worlds:Quadrants"
 [methods]
-IG = { name = "ig", steps = 3 }
-IG-SG = { name = "ig-sg", steps = 3, ig_samples = 2 }
+IG = { name = "ig", steps = 3, baseline = "black" }
+IG-SG = { name = "ig-sg", steps = 3, ig_samples = 2, baseline = "black" }
 grad = "gradient"
 [evaluation]
 imputers = ["fixed", "linear"]
@@ -60,7 +60,7 @@ def predictions_of(store, **point):
 
 def test_show_prints_the_ranking_the_agreement_and_the_conclusion(project):
     words = output_of(project, "show", "run")
-    # On bright discs IG-SG and IG find the disc, the gradient finds only the quadrant, random nothing.
+    # On bright discs IG-SG and IG from black find the disc, the gradient finds only the quadrant, random nothing.
     linear = words[words.index("linear") :]
     places = [linear.index(name) for name in ("IG-SG", "IG ", "grad", "random ◦")]
     assert places == sorted(places)
