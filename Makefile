@@ -48,11 +48,22 @@ reproduce: .venv/ready  # takes hours; interrupt it at any time and run it again
 
 docs: .venv/ready
 	$(BIN)/typer roadworthy.cli utils docs --name roadworthy --title "The command roadworthy" --output docs/cli.md
+	$(BIN)/python tests/bridges/table.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	$(BIN)/python -c "from roadworthy.imputers.solvers.multigrid import compile_now; compile_now()"
+	touch $@
+
+# Other libraries for the tests of bridges; without them those tests are skipped. A torchvision that was built for CUDA
+# needs SHIM, a module to import first, beside a torch for the CPU.
+SHIM ?=
+.venv/bridges: .venv/ready .ci/no-deps.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bridges]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r .ci/no-deps.txt
+	if [ -n "$(SHIM)" ]; then site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  cp "$(SHIM)" "$$site/_torchvision_shim.py"; echo 'import _torchvision_shim' > "$$site/_torchvision_shim.pth"; fi
 	touch $@
 
 clean:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import worlds
+from libraries import library
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.evaluation.sweep import explain
@@ -30,9 +31,16 @@ def batch():
 @pytest.fixture(params=[name for name in REGISTRY["attributions"] if name != "maps"])  # maps are a file, not a method
 def method(request):
     small = {"steps": 3, "ig_samples": 2, "gb_samples": 2}
+    options = {
+        "captum": {"method": "Saliency"},
+        "grad-cam": {"method": "GradCAM", "layer": "features"},
+        "zennit": {"composite": "EpsilonPlusFlat"},
+    }
     name = request.param
-    options = {"method": "Saliency"} if name == "captum" else small if "-s" in name or "-v" in name else {}
-    return REGISTRY["attributions"][name].make(**options)
+    if name in ("grad-cam", "zennit"):
+        library({"grad-cam": "pytorch_grad_cam", "zennit": "zennit.composites"}[name])
+    entry = REGISTRY["attributions"][name]
+    return entry.make(**options.get(name, small if "-s" in name or "-v" in name else {}))
 
 
 def test_one_finite_value_per_pixel(method, model, batch):

@@ -4,23 +4,31 @@ from typing import Any
 
 from roadworthy.attributions.baselines import BaselineLike
 from roadworthy.attributions.bridges.captum import Captum
+from roadworthy.attributions.bridges.grad_cam import GradCam
+from roadworthy.attributions.bridges.quantus import Quantus
+from roadworthy.attributions.bridges.shap import ShapExplainer
+from roadworthy.attributions.bridges.zennit import Zennit
 from roadworthy.attributions.controls import Blurred, Center, Edges, Inverted, Random
 from roadworthy.attributions.ensembles import Units, smoothgrad, smoothgrad_squared, vargrad
 from roadworthy.attributions.gradients import Gradient, GuidedBackprop, InputXGradient, IntegratedGradients
-from roadworthy.attributions.maps import PrecomputedMaps
+from roadworthy.attributions.precomputed import PrecomputedMaps
 
 __all__ = [
     "Blurred",
     "Captum",
     "Center",
     "Edges",
+    "GradCam",
     "Gradient",
     "GuidedBackprop",
     "InputXGradient",
     "IntegratedGradients",
     "Inverted",
     "PrecomputedMaps",
+    "Quantus",
     "Random",
+    "ShapExplainer",
+    "Zennit",
     "paper_methods",
     "smoothgrad",
     "smoothgrad_squared",

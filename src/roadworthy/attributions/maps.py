@@ -1,4 +1,4 @@
-"""From the output of a method to maps `(n, h, w)`: check, reduce channels, upsample; and precomputed maps.
+"""From the output of a method to maps `(n, h, w)`: check, put channels first, reduce them, upsample.
 
 >>> maps = torch.tensor([[[[1.0]], [[-3.0]]]])
 >>> [reduced(maps, rule).item() for rule in ("sum", "abs_sum", "max_abs")]
@@ -7,20 +7,16 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from roadworthy.core.errors import DataError, InputError, ShapeError, UpsampledMapsWarning
-from roadworthy.core.random import Key
-from roadworthy.core.types import Batch, Ids, Images, Maps, Model
+from roadworthy.attributions.layouts import channels_first
+from roadworthy.core.errors import InputError, ShapeError, UpsampledMapsWarning
+from roadworthy.core.types import Ids, Images, Maps
 
 ChannelReduction = Literal["sum", "abs_sum", "max_abs"]
 """How channels `(n, c, h, w)` become maps `(n, h, w)`; `sum` (signed) is the paper's."""
@@ -48,23 +44,23 @@ def as_maps(name: str, maps: Any, ids: Ids, images: Images, channel_reduction: C
         raise ShapeError(f"{name} returned a {type(maps).__name__}: return a tensor of maps (n, h, w)")
     if np.ma.is_masked(maps):
         raise InputError(f"{name}: masked values have no rank: fill them, as in maps.filled(0)")
-    maps = torch.as_tensor(maps).detach().cpu()
+    maps = channels_first(name, torch.as_tensor(maps).detach().cpu(), images.shape)
     if maps.ndim not in (3, 4) or len(maps) != len(images) or maps.shape[1:-2] not in ((), (1,), images.shape[1:2]):
         raise ShapeError(
             f"{name}: maps {tuple(maps.shape)} do not fit images {tuple(images.shape)}: "
-            "give one map per image, (n, h, w) or (n, c, h, w)"
+            "give one map per image, (n, h, w), (n, c, h, w) or (n, h, w, c)"
         )
     if maps.is_complex():
         raise InputError(f"{name}: complex maps have no order: give real values, such as maps.abs()")
     maps = maps if maps.ndim == 3 else reduced(maps, channel_reduction)
     if (bad := maps.isnan().flatten(1).any(dim=1)).any():
-        raise InputError(f"{name}: NaN in the maps of images {_abbreviated(ids[bad])}: fix or leave out these images")
+        raise InputError(f"{name}: NaN in the maps of images {abbreviated(ids[bad])}: fix or leave out these images")
     floats = _as_floats(name, maps)
     if maps.shape[-2:] == images.shape[-2:]:
         return floats  # infinite values have a rank
     if (bad := floats.isinf().flatten(1).any(dim=1)).any():  # interpolation would spread them, and inf − inf is NaN
         raise InputError(
-            f"{name}: infinite values in the maps of images {_abbreviated(ids[bad])}, which are smaller than the "
+            f"{name}: infinite values in the maps of images {abbreviated(ids[bad])}, which are smaller than the "
             "images and cannot be upsampled: give finite ones"
         )
     return _upsampled(name, floats, images)
@@ -107,68 +103,6 @@ def _upsampled(name: str, maps: Maps, images: Images) -> Maps:
     return interpolate(maps[:, None], size=tuple(size), mode="bilinear", align_corners=False)[:, 0]
 
 
-def _abbreviated(ids: Ids, limit: int = 5) -> str:
+def abbreviated(ids: Ids, limit: int = 5) -> str:
     shown = ", ".join(str(sample) for sample in ids[:limit].tolist())
     return shown + (f" … ({len(ids)} in all)" if len(ids) > limit else "")
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class PrecomputedMaps:
-    """Precomputed maps `(n, h, w)` or `(n, c, h, w)`: one per image, in the order of the images or matched by `ids`."""
-
-    maps: Any
-    ids: Ids | None = None
-    channel_reduction: ChannelReduction | None = None
-    """by default that of the experiment"""
-
-    @classmethod
-    def load(cls, path: str | Path, name: str | None = None, **options: Any) -> Self:
-        """Read a .npy, .npz or .safetensors file; `name` selects an array if the file holds several."""
-        return cls(_read(Path(path), name), **options)
-
-    def bound(self, name: str, ids: Ids) -> Self:
-        """These maps with ids, checked to cover the images `ids`: a wrong count raises before the run starts."""
-        map_ids = ids if self.ids is None else torch.as_tensor(self.ids)
-        if len(self.maps) != len(map_ids):
-            raise ShapeError(
-                f"{name}: {len(self.maps)} maps for {len(map_ids)} images: give one map per image, in order"
-            )
-        missing = ids[~torch.isin(ids, map_ids)]
-        if len(missing):
-            raise ShapeError(f"{name}: no map for images {_abbreviated(missing)}")
-        return type(self)(self.maps, map_ids, self.channel_reduction)
-
-    def rows(self, ids: Ids) -> Tensor:
-        """The maps of these images."""
-        if self.ids is None:
-            raise InputError("precomputed maps without ids: give ids=, or pass them to rw.compare")
-        order = torch.argsort(self.ids)
-        return torch.as_tensor(self.maps[order[torch.searchsorted(self.ids[order], ids)].numpy()])
-
-    def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        maps = self.rows(batch.ids)
-        return reduced(maps, self.channel_reduction) if maps.ndim == 4 and self.channel_reduction else maps
-
-
-def _read(path: Path, name: str | None) -> Any:
-    try:
-        if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                return arrays[_array_name(path, list(arrays.files), name)]
-        if path.suffix == ".safetensors":
-            tensors = load_file(path)
-            return tensors[_array_name(path, list(tensors), name)]
-    except (OSError, ValueError, EOFError, SafetensorError) as error:
-        raise DataError(f"{path}: cannot read maps ({error}); save them again as .npy or .safetensors") from error
-    raise DataError(f"{path}: maps must be a .npy, .npz or .safetensors file")
-
-
-def _array_name(path: Path, names: list[str], requested: str | None) -> str:
-    if requested is None and len(names) == 1:
-        return names[0]
-    if requested not in names:
-        raise InputError(f"{path} holds the arrays {', '.join(names)}: choose one with name=")
-    return requested

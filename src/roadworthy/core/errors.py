@@ -4,6 +4,7 @@ RoadworthyError
 ├── InputError (ValueError)           an argument cannot be used
 │   ├── ShapeError                    shapes, counts or dtypes do not match
 │   ├── RangeError                    a number is out of range
+│   ├── MethodError                   a method of another library failed
 │   └── EverythingRemovedError        no pixel is left to impute from
 ├── ModelError (ValueError)           the model, or its output, is not usable as a classifier
 │   └── TrainingError                 training diverged or became non-finite
@@ -47,6 +48,10 @@ class ShapeError(InputError):
 
 class RangeError(InputError):
     """A number is out of range."""
+
+
+class MethodError(InputError):
+    """A method of another library failed; the message names both and repeats its error."""
 
 
 class EverythingRemovedError(InputError):

@@ -8,7 +8,15 @@ from typing import Any, final
 import torch
 
 from roadworthy.core.types import UNLABELED, Batch
-from roadworthy.datasets.checks import as_pixels, check_ids, check_kind, check_labels, check_pixels, integers
+from roadworthy.datasets.checks import (
+    as_pixels,
+    check_ids,
+    check_kind,
+    check_labels,
+    check_pixels,
+    class_indices,
+    integers,
+)
 from roadworthy.datasets.subsets import spans
 
 _CHUNK = 2**22
@@ -18,9 +26,10 @@ _CHUNK = 2**22
 @final
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """A numpy array or tensor of float images `(n, c, h, w)` in [0, 1], checked once and copied batch by batch.
+    """A numpy array or tensor of images `(n, c, h, w)`, floats in [0, 1] or bytes, copied batch by batch.
 
-    Without `labels` every image is `UNLABELED`; without `ids` the ids are positions.
+    `labels` are class indices or names among `classes`; without them every image is `UNLABELED`. Without `ids` the ids
+    are positions.
     """
 
     images: Any = field(repr=False)
@@ -50,7 +59,7 @@ class Arrays:
     def _checked_labels(self, count: int) -> torch.Tensor:
         if self.labels is None:
             return torch.full((count,), UNLABELED)
-        return check_labels(integers("labels", self.labels, count), self.classes)
+        return check_labels(class_indices(self.labels, count, self.classes), self.classes)
 
 
 def _checked_ids(ids: Any, count: int) -> torch.Tensor:

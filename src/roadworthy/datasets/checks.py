@@ -24,10 +24,12 @@ def check_kind(images: object) -> Array:
 
 
 def as_pixels(images: Array) -> Images:
-    """A float32 copy on the CPU; writing into it does not affect the caller's array."""
+    """A float32 copy on the CPU, bytes divided by 255; writing into it does not affect the caller's array."""
     if isinstance(images, Tensor):
-        return images.detach().to("cpu", torch.float32, copy=True).contiguous()
-    return torch.from_numpy(np.array(images, dtype=np.float32, order="C"))
+        pixels = images.detach().to("cpu", torch.float32, copy=True).contiguous()
+    else:
+        pixels = torch.from_numpy(np.array(images, dtype=np.float32, order="C"))
+    return pixels.div_(255) if images.dtype in (torch.uint8, np.uint8) else pixels
 
 
 def check_pixels(images: Images, start: int = 0) -> Images:
@@ -96,6 +98,23 @@ def integers(name: str, values: Any, count: int) -> Tensor:
     return torch.from_numpy(array.astype(np.int64))
 
 
+def class_indices(labels: Any, count: int, classes: Sequence[str] = ()) -> Tensor:
+    """An int64 copy `(count,)` of labels, one per image: integers, or names among `classes`."""
+    names = labels if isinstance(labels, Tensor) else np.asarray(labels)
+    if isinstance(names, Tensor) or names.dtype.kind not in "UTO" or names.ndim != 1:
+        return integers("labels", labels, count)
+    positions = {name: position for position, name in enumerate(classes)}
+    unknown = [name for name in names.tolist() if name not in positions]
+    if unknown and not classes:
+        raise InputError(
+            f"labels are names, such as {unknown[0]!r}: say which output of the model each one is, "
+            "rw.datasets.Arrays(images, labels, classes=names_in_the_order_of_the_outputs)"
+        )
+    if unknown:
+        raise InputError(f"label {unknown[0]!r} is not one of the {len(classes)} classes: {', '.join(classes[:5])} …")
+    return integers("labels", [positions[name] for name in names.tolist()], count)
+
+
 def check_labels(labels: Tensor, classes: Sequence[str] = (), start: int = 0) -> Tensor:
     """Return `labels` if they are class indices from 0, below the number of classes if that is known."""
     invalid = labels < 0
@@ -126,11 +145,11 @@ def _check_dtype(images: Array) -> None:
         floating, whole = images.is_floating_point(), not images.is_complex()
     else:
         floating, whole = np.issubdtype(images.dtype, np.floating), images.dtype.kind in "iub"
-    if floating:
+    if floating or name == "uint8":
         return
     if whole:
-        raise RangeError(f"images are {name}, not floats in [0, 1]: divide by 255 first")
-    raise ShapeError(f"images are {name}: give floats in [0, 1]")
+        raise RangeError(f"images are {name}, not floats in [0, 1] or uint8: if they are bytes, divide by 255 first")
+    raise ShapeError(f"images are {name}: give floats in [0, 1], or uint8")
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
@@ -160,4 +179,7 @@ def _advice(low: float, high: float) -> str:
         return "resampling overshot; use images.clip(0, 1)"
     if low >= 0 and high > 16:  # no common normalization reaches 16
         return "divide by 255 first"
-    return "give pixel-space images and wrap the model, rw.Normalized(model, mean, std)"
+    return (
+        "they look normalized already: leave Normalize out of the transforms (or undo it, images * std + mean) and "
+        "wrap the model, rw.Normalized(model, mean, std), so that images are normalized once"
+    )

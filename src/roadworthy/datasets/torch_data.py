@@ -1,7 +1,7 @@
 """Torch Datasets and DataLoaders as datasets."""
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -21,7 +21,7 @@ from torch.utils.data import (
 from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import UNLABELED, Batch, Ids
-from roadworthy.datasets.checks import as_pixels, check_kind, check_labels, check_pixels, integers
+from roadworthy.datasets.checks import as_pixels, check_kind, check_labels, check_pixels, class_indices
 from roadworthy.datasets.image_files import rgb, scaled
 from roadworthy.datasets.subsets import rechunked, spans
 
@@ -33,11 +33,13 @@ _SHUFFLERS = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 class TorchData:
     """A map-style Dataset of `(image, label)` or images, or a DataLoader that does not shuffle; ids are positions.
 
-    An image is a float tensor `(c, h, w)` in [0, 1] or a PIL image. Transforms must not be random: an id must refer to
-    the same image on every pass.
+    An image is a tensor `(c, h, w)`, floats in [0, 1] or bytes, or a PIL image; an item may be a dict with `image` and
+    `label`. Transforms must not be random: an id must refer to the same image on every pass.
     """
 
     data: Any
+    names: tuple[str, ...] = ()
+    """class names, where the Dataset has none"""
 
     def __post_init__(self) -> None:
         _check_map_style(_source(self.data))
@@ -50,7 +52,7 @@ class TorchData:
     def classes(self) -> tuple[str, ...]:
         """The `classes` of the torch Dataset, if it has them as in torchvision."""
         names = getattr(_source(self.data), "classes", ())
-        return tuple(map(str, names)) if isinstance(names, list | tuple) else ()
+        return tuple(map(str, names)) if isinstance(names, list | tuple) and names else self.names
 
     @property
     def ids(self) -> Ids:
@@ -62,7 +64,7 @@ class TorchData:
     def batches(self, size: int) -> Iterator[Batch]:
         if isinstance(self.data, DataLoader):
             return rechunked(_of_one_shape(_loader_batches(self.data, self.classes)), size)
-        return _of_one_shape(_item_batch(self.data, span, self.classes) for span in spans(len(self), size))
+        return _of_one_shape(item_batch(self.data, span, self.classes) for span in spans(len(self), size))
 
 
 def _source(data: Any) -> Any:
@@ -106,7 +108,8 @@ def _loader_batches(loader: DataLoader[Any], classes: tuple[str, ...]) -> Iterat
         start += len(pixels)
 
 
-def _item_batch(data: Any, span: slice, classes: tuple[str, ...]) -> Batch:
+def item_batch(data: Any, span: slice, classes: tuple[str, ...]) -> Batch:
+    """The items at consecutive positions, which are their ids."""
     items = [_pair(data[index], f"item {index}") for index in range(span.start, span.stop)]
     images = [_image(image, span.start + offset) for offset, (image, _) in enumerate(items)]
     for offset, image in enumerate(images):
@@ -128,7 +131,7 @@ def _check_same_shape(first: Tensor, first_index: int, second: Tensor, second_in
     if first.shape != second.shape:
         raise ShapeError(
             f"image {first_index} has shape {tuple(first.shape)}, image {second_index} {tuple(second.shape)}: "
-            "resize or crop them to one size in the Dataset's transform"
+            "resize or crop them to one size in the transform, or with resize= and crop= of rw.datasets.Pictures"
         )
 
 
@@ -137,16 +140,29 @@ def _batch(images: Tensor, labels: Any, classes: tuple[str, ...], start: int) ->
     ids = torch.arange(start, start + count)
     if labels is None:
         return Batch(ids, images, torch.full((count,), UNLABELED))
-    return Batch(ids, images, check_labels(integers("labels", labels, count), classes, start))
+    return Batch(ids, images, check_labels(class_indices(labels, count, classes), classes, start))
 
 
 def _pair(item: Any, name: str) -> tuple[Any, Any]:
     """`(image, label)`; the label is None if there is only an image."""
+    if isinstance(item, Mapping):
+        return _entry(item, ("image", "img", "pixel_values"), name), _entry(item, ("label", "labels"), name, None)
     if not isinstance(item, tuple | list):
         return item, None
     if len(item) not in (1, 2):
         raise InputError(f"{name} has {len(item)} parts: give (image, label) or the image alone")
     return item[0], item[1] if len(item) == 2 else None
+
+
+def _entry(item: Mapping[str, Any], names: tuple[str, ...], what: str, *default: Any) -> Any:
+    found = [name for name in names if name in item]
+    if len(found) == 1:
+        return item[found[0]]
+    if not found and default:
+        return default[0]
+    raise InputError(
+        f"{what} has the keys {', '.join(map(str, item))}: give one of {', '.join(names)}, or (image, label) pairs"
+    )
 
 
 def _image(image: Any, index: int) -> Tensor:
@@ -160,8 +176,12 @@ def _image(image: Any, index: int) -> Tensor:
     return as_pixels(check_kind(image[None]))[0]
 
 
-def _label(label: Any, index: int) -> int:
+def _label(label: Any, index: int) -> int | str:
+    if isinstance(label, str):
+        return label
     try:
         return operator.index(label)
     except TypeError:
-        raise ShapeError(f"item {index} has a label of type {type(label).__name__}: give an integer") from None
+        raise ShapeError(
+            f"item {index} has a label of type {type(label).__name__}: give an integer or a class name"
+        ) from None

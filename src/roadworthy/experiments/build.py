@@ -21,6 +21,7 @@ from roadworthy.datasets.subsets import picked
 from roadworthy.datasets.verified import verified
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import Experiment, Setting
+from roadworthy.experiments.adapt import as_method
 from roadworthy.experiments.design import Design, EarlyStopping
 from roadworthy.experiments.inputs import gray_baselines, with_known_outputs
 from roadworthy.experiments.items import (
@@ -30,6 +31,7 @@ from roadworthy.experiments.items import (
     default_block_size,
     fingerprint_blocks,
     fingerprint_model,
+    fingerprint_path,
     growing_rows,
     sequential_rows,
 )
@@ -131,12 +133,12 @@ def file_fingerprints(plan: Plan) -> dict[str, str]:
         **plan.function_files,
         **plan.option_files,
     }
-    return {name: hashlib.sha256(_bytes(name, path)).hexdigest() for name, path in files.items()}
+    return {name: _digest(name, path) for name, path in files.items()}
 
 
-def _bytes(name: str, path: Path) -> bytes:
+def _digest(name: str, path: Path) -> str:
     try:
-        return path.read_bytes()
+        return fingerprint_path(path)
     except OSError as error:
         raise PlanError(f"{name}: {path} could not be read ({error.strerror})") from error
 
@@ -388,7 +390,7 @@ def build_augment(plan: Plan, name: str | None = None) -> Augment | None:
 def build_method(plan: Plan, name: str, data: Dataset) -> Attribution:
     spec = _placed(plan.methods[name], plan.folder)
     if "function" in spec:
-        return _own(f"methods.{name}", spec, plan.folder)  # type: ignore[no-any-return]
+        return as_method(name, _own(f"methods.{name}", spec, plan.folder), data)
     method: Any = _make("attributions", spec)
     built: Attribution = method.bound(name, data.ids) if spec["name"] == "maps" else method
     return built

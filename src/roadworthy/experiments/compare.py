@@ -1,28 +1,24 @@
 """`compare`: a model, images and methods in; a Comparison with its tables out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from torch import nn
 
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import ChannelReduction
 from roadworthy.core.errors import InputError, ModelError
 from roadworthy.core.masks import FRACTIONS
-from roadworthy.core.types import UNLABELED, Attribution, Dataset, Imputer, Order
-from roadworthy.datasets import as_dataset
+from roadworthy.core.types import UNLABELED, Dataset, Order
 from roadworthy.datasets.verified import verified
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import EVALUATORS, TRAINED_EVALUATORS, Experiment, Setting, Target
 from roadworthy.evaluation.sweep import source_of
+from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_data, as_imputers, as_method
 from roadworthy.experiments.arguments import (
     above_zero,
     check_choices,
-    check_names,
     checked_controls,
     checked_device,
     checked_integer,
@@ -39,7 +35,7 @@ from roadworthy.experiments.inputs import input_facts, with_known_outputs
 from roadworthy.experiments.items import Block, Spec, block_step, growing_rows, sequential_rows
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
 from roadworthy.experiments.progress import Bar
-from roadworthy.experiments.registry import REGISTRY, lookup
+from roadworthy.experiments.registry import lookup
 from roadworthy.experiments.rehearsal import rehearse
 from roadworthy.experiments.results import collect
 from roadworthy.experiments.runner import execute, grouping, origin
@@ -47,28 +43,11 @@ from roadworthy.experiments.source import Source
 from roadworthy.experiments.stores.scratch import ScratchStore
 from roadworthy.experiments.worker import Worker
 from roadworthy.imputers import DatasetMean, NoisyLinear
-from roadworthy.models.loading import named
 from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.models.prediction import eval_mode
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe
 from roadworthy.training.trainer import Augment, readable
-
-ModelLike = Normalized | nn.Module | Callable[[torch.Tensor], torch.Tensor]
-"""A torch Module or any callable from images to logits."""
-DataLike = (
-    Dataset
-    | tuple[Any, Any]
-    | torch.Tensor
-    | np.ndarray
-    | torch.utils.data.Dataset[Any]
-    | torch.utils.data.DataLoader[Any]
-)
-"""(images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`."""
-MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedMaps
-"""An attribution, a function, precomputed maps (an array or a file), a registry name or "module:function"."""
-ImputerLike = Imputer | GainRecipe | str
-"""An imputer, its registry name, or a recipe by which a GAIN is trained first."""
 
 
 def compare(
@@ -101,9 +80,10 @@ def compare(
     """Measure which of `methods` found what `model` uses.
 
     `model`: a torch Module or a callable images -> logits; wrap it in `rw.Normalized` if it expects normalized input.
-    `data`: (images, labels), images alone, a torch Dataset or DataLoader, or a data set of `rw.datasets`.
-    `methods`: name to an attribution, a function (model, batch, key) -> maps, precomputed maps, a registry name or
-    "module:function".
+    `data`: (images, labels), images alone, a list of PIL images, a torch Dataset or DataLoader, a Hugging Face Dataset,
+    or a data set of `rw.datasets`.
+    `methods`: name to an attribution, a function (model, batch, key) -> maps, precomputed maps, a registry name,
+    "module:function", or a method of Captum, zennit, pytorch-grad-cam, shap or Quantus (docs/bridges.md).
     `imputers`: one or several, as objects or registry names; give {name: imputer} to name them yourself.
     `orders`: "morf" and "lerf", or {name: order}.
     `evaluators`: "no-retrain" (ROAD), "retrain" (ROAR, KAR), "fine-tuned". The last two need `train`, labeled images,
@@ -131,8 +111,9 @@ def compare(
     blind = [name for name in controls if name in BLIND_CONTROLS]
     stopping = early_stopping_of(until, confidence, margin, len(methods) + len(blind), named_evaluators)
     placed = checked_device(device) if device is not None else None
-    dataset, classifier = verified(as_dataset(data)), as_model(model)
-    train_set = readable(as_dataset(train)) if train is not None else None
+    classifier = as_model(model)
+    dataset = verified(as_data(data, classifier))
+    train_set = readable(as_data(train, classifier)) if train is not None else None
     named_imputers = as_imputers(imputers, dataset)
     experiment = Experiment(
         model=classifier,
@@ -281,73 +262,7 @@ def fresh_copy(model: Normalized) -> Normalized:
     return copy
 
 
-# ── what users give ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def as_method(name: str, method: Any, data: Dataset) -> Attribution:
-    """An attribution, a function, precomputed maps (arrays or a file), a registry name or "module:function"."""
-    if isinstance(method, str) and ":" in method and not Path(method).exists():
-        return named(method, f"method {name!r}")
-    if isinstance(method, str) and not Path(method).suffix:
-        built: Attribution = lookup("attributions", method).make()
-        return built
-    if isinstance(method, str | Path):
-        method = PrecomputedMaps.load(method)
-    if isinstance(method, np.ndarray | torch.Tensor):
-        method = PrecomputedMaps(method)
-    if isinstance(method, PrecomputedMaps):
-        return method.bound(name, data.ids)
-    if not callable(method):
-        raise InputError(f"{name}: a {type(method).__name__} is not a method: give an attribution, a function or maps")
-    return method  # type: ignore[no-any-return]
-
-
-def as_imputers(imputers: Any, data: Dataset) -> dict[str, Imputer | GainRecipe]:
-    named_imputers = imputers if isinstance(imputers, Mapping) else _named_imputers(imputers)
-    if not named_imputers:
-        raise InputError("imputers is empty: give at least one, such as 'linear'")
-    check_names("imputer", named_imputers)
-    return {name: _as_imputer(imputer, data) for name, imputer in named_imputers.items()}
-
-
-def _named_imputers(imputers: Any) -> dict[str, Any]:
-    one = isinstance(imputers, str | GainRecipe) or callable(imputers) or not isinstance(imputers, Iterable)
-    result: dict[str, Any] = {}
-    for imputer in [imputers] if one else imputers:
-        name = _imputer_name(imputer)
-        if name in result:
-            raise InputError(
-                f"two imputers are named {name!r}: name them yourself, as in imputers={{'{name}': ..., 'other': ...}}"
-            )
-        result[name] = imputer
-    return result
-
-
-def _as_imputer(imputer: Any, data: Dataset) -> Imputer | GainRecipe:
-    if isinstance(imputer, GainRecipe):
-        return imputer
-    if not isinstance(imputer, str):
-        if not callable(imputer):
-            raise InputError(f"imputer {imputer!r}: give an imputer such as rw.NoisyLinear(), or its name")
-        return imputer  # type: ignore[no-any-return]
-    entry = lookup("imputers", imputer)
-    try:
-        built: Imputer = entry.make(data) if entry.needs_data else entry.make()
-    except TypeError as error:
-        raise InputError(f"imputer {imputer!r} needs options ({error}): give it as an object") from error
-    return built
-
-
-def _imputer_name(imputer: Any) -> str:
-    """The registry's name for what is in the registry, else the object's own."""
-    if isinstance(imputer, str):
-        return imputer
-    if isinstance(imputer, GainRecipe):
-        return "gain"
-    for name, entry in REGISTRY["imputers"].items():
-        if entry.make is type(imputer):
-            return name
-    return str(getattr(imputer, "__name__", type(imputer).__name__))
+# ── checks of arguments ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _evaluators(evaluators: str | Sequence[str], train: object, recipe: Recipe | str | None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -189,6 +190,16 @@ class Comparison:
     def report(self, path: str | Path, audit: Audit | None = None) -> Path:
         """Write a self-contained HTML page (docs/report.md), with the tables of an `audit` if one is given."""
         return write_page(Path(path), self.findings(audit))
+
+    def log(self, run: Any, step: int | None = None) -> None:
+        """Log scores, tables and the page to a run of W&B or MLflow, a SummaryWriter, or into a folder for DVC.
+
+        `run`: wandb.init(), `mlflow` or a run of it, TensorBoard's SummaryWriter, a logger of Lightning, or a path:
+        a folder for metrics.json, curves.csv and report.html (docs/bridges.md).
+        """
+        from roadworthy.experiments.integrations import log
+
+        log(self, run, step)
 
     def findings(self, audit: Audit | None = None) -> Findings:
         """Everything that the page shows, as tables."""

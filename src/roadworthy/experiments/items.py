@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,15 @@ def combined(fingerprints: Iterable[str]) -> str:
     True
     """
     return hashlib.sha256("\n".join(fingerprints).encode()).hexdigest()
+
+
+def fingerprint_path(path: Path) -> str:
+    """Of a file, or of all files in a folder (.zarr) and their names."""
+    if not path.is_dir():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    lines = [f"{file.relative_to(path).as_posix()} {fingerprint_path(file)}" for file in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def fingerprint_model(model: Normalized) -> str:

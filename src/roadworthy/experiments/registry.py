@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy import attributions, datasets, imputers, models
-from roadworthy.core.errors import UnknownNameError
+from roadworthy.core.errors import MissingExtraError, UnknownNameError
 from roadworthy.evaluation import orders
 from roadworthy.training import augmentations
 
@@ -73,18 +73,45 @@ _PAPER_STATISTICS = {
 }
 
 
-def _captum(method: str, layer: str | None = None, init: Mapping[str, Any] | None = None, **options: Any) -> Any:
+def _captum(
+    method: str, layer: str | None = None, of: str | None = None, init: Mapping[str, Any] | None = None, **options: Any
+) -> Any:
     """Any method of Captum, by the name of its class in captum.attr.
 
-    `options` go to `attribute` and `init` to the constructor; `layer` is the dotted name of a module of the network.
-    Lists become tuples, as Captum expects.
+    `options` go to `attribute` and `init` to the constructor; `layer` is the dotted name of a module of the network,
+    `of` the method that a NoiseTunnel wraps. Lists become tuples, as Captum expects.
     """
-    captum = import_module("captum.attr")
-    classes = {name: value for name, value in vars(captum).items() if hasattr(value, "attribute")}
+    classes = {name: value for name, value in vars(import_module("captum.attr")).items() if hasattr(value, "attribute")}
+    for name in filter(None, (method, of)):
+        if name not in classes:
+            raise _unknown("Captum method", name, classes)
+    parts = {"layer": layer, "attribution_method": classes[of] if of else None}
+    constructor = {**_tuples(init or {}), **{name: value for name, value in parts.items() if value is not None}}
+    return attributions.Captum(classes[method], init=constructor, **_tuples(options))
+
+
+def _grad_cam(method: str, layer: str, **options: Any) -> Any:
+    """Any CAM of pytorch-grad-cam, by the name of its class, for a `layer` given by its dotted name."""
+    classes = _classes("pytorch_grad_cam", "pytorch-grad-cam", "grad-cam", "CAM")
     if method not in classes:
-        raise _unknown("Captum method", method, classes)
-    layers = {} if layer is None else {"layer": layer}
-    return attributions.Captum(classes[method], init={**_tuples(init or {}), **layers}, **_tuples(options))
+        raise _unknown("CAM", method, classes)
+    return attributions.GradCam(classes[method], layer=layer, **options)
+
+
+def _zennit(composite: str, **options: Any) -> Any:
+    """The gradient under the rules of a composite of zennit, by its name, such as EpsilonPlusFlat."""
+    classes = _classes("zennit.composites", "zennit", "zennit", "")
+    if composite not in classes:
+        raise _unknown("composite", composite, classes)
+    return attributions.Zennit(classes[composite](**options))
+
+
+def _classes(module: str, library: str, extra: str, part: str) -> dict[str, Any]:
+    try:
+        names = vars(import_module(module))
+    except ImportError as error:
+        raise MissingExtraError(f"{library} is not installed: pip install 'roadworthy[{extra}]'") from error
+    return {name: value for name, value in names.items() if isinstance(value, type) and part in name}
 
 
 def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +119,7 @@ def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _maps(path: str | Path, array: str | None = None) -> attributions.PrecomputedMaps:
-    """Precomputed maps in a .npy, .npz or .safetensors file; `array` picks one of several arrays."""
+    """Precomputed maps in a .npy, .npz, .safetensors, .zarr or .h5 file; `array` picks one of several arrays."""
     return attributions.PrecomputedMaps.load(path, array)
 
 
@@ -109,6 +136,8 @@ REGISTRY: Mapping[str, Mapping[str, Entry]] = {
         "gb-sq": _paper_method("GB-SQ"),
         "gb-var": _paper_method("GB-Var"),
         "captum": Entry(_captum),
+        "grad-cam": Entry(_grad_cam),
+        "zennit": Entry(_zennit),
         "maps": Entry(_maps),
         "random": Entry(attributions.Random),
         "edges": Entry(attributions.Edges),
@@ -139,6 +168,9 @@ REGISTRY: Mapping[str, Mapping[str, Entry]] = {
         "resnet50": Entry(models.resnet50),
         "cifar-resnet": Entry(models.cifar_resnet),
         "small-cnn": Entry(models.small_cnn),
+        "timm": Entry(models.from_timm),
+        "torchvision": Entry(models.from_torchvision),
+        "transformers": Entry(models.from_transformers),
         "load": Entry(models.load),
     },
 }

@@ -61,4 +61,5 @@ def _check_maps(name: str, method: PrecomputedMaps, experiment: Experiment) -> N
     (image,) = next(experiment.data.batches(1)).images
     for start in range(0, len(experiment.data), 256):
         ids = experiment.data.ids[start : start + 256]
-        as_maps(name, method.rows(ids), ids, image.expand(len(ids), *image.shape), experiment.channel_reduction)
+        images = image.expand(len(ids), *image.shape)
+        as_maps(name, method.merged(ids, images), ids, images, experiment.channel_reduction)

@@ -1,6 +1,6 @@
 """The smallest useful calls: impute removed pixels, see which pixels a map removes, score one set of maps."""
 
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import torch
 
@@ -10,7 +10,8 @@ from roadworthy.core.masks import FRACTIONS, checked_fractions, removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.types import Images, Imputer, Removed
 from roadworthy.datasets import Arrays
-from roadworthy.experiments.compare import DataLike, ImputerLike, ModelLike, as_imputers, compare
+from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_imputers
+from roadworthy.experiments.compare import compare
 from roadworthy.experiments.registry import lookup
 
 
@@ -48,22 +49,62 @@ def removal_mask(maps: Any, fraction: float, order: str = "morf", *, seed: int =
     return removed_at(lookup("orders", order).make()(checked, samples, Key(seed)), fraction)
 
 
+class RoadScore(NamedTuple):
+    """A ROAD score and its 95 % interval over images."""
+
+    score: float
+    low: float
+    high: float
+
+
+@overload
 def road(
     model: ModelLike,
     images: DataLike,
     labels: Any,
-    maps: Any,
+    maps: MethodLike,
+    *,
+    imputer: ImputerLike = ...,
+    fractions: Any = ...,
+    seed: int = ...,
+    return_interval: Literal[False] = ...,
+    **options: Any,
+) -> float: ...
+@overload
+def road(
+    model: ModelLike,
+    images: DataLike,
+    labels: Any,
+    maps: MethodLike,
+    *,
+    imputer: ImputerLike = ...,
+    fractions: Any = ...,
+    seed: int = ...,
+    return_interval: Literal[True],
+    **options: Any,
+) -> RoadScore: ...
+def road(
+    model: ModelLike,
+    images: DataLike,
+    labels: Any,
+    maps: MethodLike,
     *,
     imputer: ImputerLike = "linear",
     fractions: Any = FRACTIONS,
     seed: int = 0,
-) -> float:
+    return_interval: bool = False,
+    **options: Any,
+) -> float | RoadScore:
     """The ROAD score of one set of maps: LeRF area − MoRF area of the accuracy, in [−1, 1]; higher is better.
 
-    A single number has no interval: to compare methods, use `compare`.
+    `maps`: whatever `compare` takes as a method. With `return_interval`, the score and its 95 % interval over images.
+    `options` are those of `compare`, such as batch_size and device. A score alone does not say whether one method is
+    better than another: for that, use `compare`, which tests the difference on the same images.
     """
     comparison = compare(
         model, (images, labels), {"maps": maps}, imputers=imputer, fractions=fractions, seeds=(seed,), controls=(),
-        progress=False,
+        **{"progress": False, **options},
     )  # fmt: skip
-    return float(comparison.ranking()["srg"].iloc[0])
+    row = comparison.ranking().iloc[0]
+    score = RoadScore(float(row["srg"]), float(row["srg_low"]), float(row["srg_high"]))
+    return score if return_interval else score.score

@@ -1,6 +1,6 @@
 """Classifiers that take images in [0, 1] and normalize them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from roadworthy.models.modules import modules_behind
 class Logits(nn.Module):
     """A Module or callable whose output is checked to be logits `(n, classes)`, with as many classes every time.
 
-    Modules that a callable uses are kept in `behind`, so that mode, device and weights are the model's own.
+    The input is converted to the dtype of the network's weights; logits are float32 at least. Modules that a callable
+    uses are kept in `behind`, so that mode, device and weights are the model's own.
     """
 
     def __init__(self, network: Any):
@@ -25,11 +26,11 @@ class Logits(nn.Module):
         self._classes = 0
 
     def forward(self, inputs: Tensor) -> Tensor:
-        output = self.network(inputs)
-        logits = getattr(output, "logits", output)
-        if not isinstance(logits, Tensor):
+        output = self.network(inputs.to(self.dtype or inputs.dtype))
+        logits = _logits(output)
+        if logits is None:
             raise ModelError(
-                f"the model returned {type(output).__name__}: return logits (n, classes), or an object with .logits"
+                f"the model returned {_described(output)}: return logits (n, classes), or an object or dict with logits"
             )
         if logits.ndim != 2 or len(logits) != len(inputs) or logits.shape[1] < 2:
             raise ModelError(
@@ -42,7 +43,28 @@ class Logits(nn.Module):
                 "return one logit per class for every image"
             )
         self._classes = logits.shape[1]
-        return logits
+        return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """Of the weights; None for a network without any."""
+        return next((parameter.dtype for parameter in self.parameters() if parameter.is_floating_point()), None)
+
+
+def _logits(output: Any) -> Tensor | None:
+    """The tensor itself, `.logits`, the entry "logits" or the only one that can be logits."""
+    if isinstance(output, Mapping):
+        tables = [value for value in output.values() if isinstance(value, Tensor) and value.ndim == 2]
+        output = output.get("logits", tables[0] if len(tables) == 1 else None)
+    elif isinstance(output, tuple) and len(output) == 1:
+        (output,) = output
+    logits = getattr(output, "logits", output)
+    return logits if isinstance(logits, Tensor) else None
+
+
+def _described(output: Any) -> str:
+    keys = f" with {', '.join(map(str, output))}" if isinstance(output, Mapping) else ""
+    return f"{type(output).__name__}{keys}"
 
 
 class Normalized(nn.Module):

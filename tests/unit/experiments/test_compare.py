@@ -205,8 +205,41 @@ def test_labels_beyond_the_models_classes_are_named(world):
 
 
 def test_images_must_be_pixels_in_0_to_1(world):
-    check_error(rw.errors.RangeError, "divide by 255", world, data=((world.images * 255).byte(), world.labels))
+    check_error(rw.errors.RangeError, "divide by 255", world, data=((world.images * 255).round(), world.labels))
     check_error(rw.errors.RangeError, "Normalized", world, data=(world.images * 3 - 1, world.labels))
+
+
+def test_bytes_are_the_same_images(world):
+    pixels = (world.images * 255).round().byte()
+    for maps in (world.truth, world.truth.numpy()[..., None]):
+        scores = [
+            rw.road(world.model, images, world.labels, maps, fractions=(0.3,)) for images in (pixels, pixels / 255)
+        ]
+        assert scores[0] == scores[1]
+
+
+def test_numbers_of_numpy_are_numbers(world):
+    data = (world.images, [np.int32(label) for label in world.labels.tolist()])
+    options = {"controls": (), "progress": False}
+    plain = rw.compare(
+        world.model, data, {"t": world.truth}, fractions=(0.25, 0.5), seeds=(0, 1), batch_size=8, **options
+    )
+    numpy = rw.compare(
+        world.model, data, {"t": world.truth}, fractions=np.array([0.25, 0.5]), seeds=np.arange(2),
+        batch_size=np.int64(8), **options,
+    )  # fmt: skip
+    assert numpy.ranking().equals(plain.ranking())
+    check_error(rw.errors.InputError, r"seeds=.*give several", world, seeds=np.int64(3))
+    check_error(rw.errors.InputError, "batch_size=2.5: give a whole number", world, batch_size=2.5)
+
+
+def test_the_road_score_has_the_interval_of_the_ranking(world):
+    data = (world.images, world.labels)
+    row = rw.compare(world.model, data, {"maps": world.truth}, fractions=(0.3,), controls=(), progress=False).ranking()
+    score = rw.road(world.model, *data, world.truth, fractions=(0.3,), return_interval=True)
+    assert score == tuple(row[["srg", "srg_low", "srg_high"]].iloc[0])
+    assert score.low <= score.score <= score.high
+    assert rw.road(world.model, *data, world.truth, fractions=(0.3,)) == score.score
 
 
 def test_a_model_that_is_not_a_classifier_is_an_error(world):

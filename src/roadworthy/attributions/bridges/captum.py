@@ -1,90 +1,170 @@
-"""Captum methods, by their class."""
+"""Captum methods, by their class or as objects."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
+from copy import copy
 from inspect import Parameter, signature
 from typing import Any, final
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline, has_mean
+from roadworthy.attributions.bridges.binding import calling, inputs_of, module_named, own_network
 from roadworthy.attributions.maps import ChannelReduction, reduced
-from roadworthy.core.errors import InputError
+from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Maps, Model
+
+_NETWORK_FIELDS = ("forward_func", "model")
 
 
 @final
 class Captum:
-    """Any Captum method that takes a `target`: `Captum(captum.attr.Saliency, abs=False)`.
+    """Any Captum method that takes a `target`: a class, `Captum(Saliency, abs=False)`, or an object, `Saliency(net)`.
 
-    `options` are passed to `attribute`, `init` to the constructor: `Captum(LayerGradCam, init={"layer": net.layer4})`.
-    A layer may also be given by name, "layer4.0.conv1". The method receives the network and its normalized input.
-    Random methods are seeded by key and ids, so they are reproducible, but their maps depend on the batch size because
-    Captum has no random stream per image. `channel_reduction`: by default that of the experiment. `baseline`, in pixel
-    space: of a method that takes `baselines`, unless these are among the options, which are in normalized space.
+    `options` are passed to `attribute`; `init` to the constructor of a class: `Captum(LayerGradCam, init={"layer":
+    net.layer4})`, or the layer's name, "layer4.0.conv1". A class receives the network and its normalized input. An
+    object is copied; it receives what its own network takes: images in [0, 1] if that is an `rw.Normalized`, else
+    normalized ones. Channels of a layer are summed. Random methods are seeded by key and ids, so they are reproducible,
+    but their maps depend on the batch size because Captum has no random stream per image. `channel_reduction`: by
+    default that of the experiment. `baseline`, in pixel space: of a method that takes `baselines`, unless these are
+    among the options, in the space of the input; by default "mean" for a class, Captum's own zero for an object.
     """
 
     def __init__(
         self,
-        method: type,
+        method: Any,
         *,
         channel_reduction: ChannelReduction | None = None,
-        baseline: BaselineLike = "mean",
+        baseline: BaselineLike | None = None,
         init: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        if not hasattr(method, "attribute"):
-            raise InputError(f"{method!r} has no attribute() method: give a class from captum.attr")
-        if "layer" in signature(method).parameters and "layer" not in (init or {}):
-            raise InputError(
-                f'{method.__name__} explains a layer: Captum({method.__name__}, init={{"layer": net.layer4}})'
-            )
         self.method, self.init, self.options = method, init or {}, options
         self.channel_reduction = channel_reduction
-        self.baseline = checked_baseline(baseline) if self._takes_baseline else None
-        if self.baseline is None and not (isinstance(baseline, str) and baseline == "mean"):
+        self.name = method.__name__ if isinstance(method, type) else type(method).__name__
+        _check_explains_classes(method, self.name)
+        _check_options(method, self.name, options)
+        if isinstance(method, type):
+            _check_constructor(method, self.init)
+        elif init:
+            raise InputError(f"{self.name}: init= is for a class; this is an object, which is constructed already")
+        parameter = _parameters(method).get("baselines")
+        takes = parameter is not None and "baselines" not in options
+        if baseline is not None and not takes:
             reason = "baselines= is given too" if "baselines" in options else "the method has no baselines"
-            raise InputError(f"{method.__name__}, baseline={baseline!r}: {reason}: leave it out")
-
-    @property
-    def _takes_baseline(self) -> bool:
-        return "baselines" in _parameters(self.method) and "baselines" not in self.options
+            raise InputError(f"{self.name}, baseline={baseline!r}: {reason}: leave it out")
+        self.needs_baselines = takes and parameter is not None and parameter.default is Parameter.empty
+        if takes and baseline is None and (isinstance(method, type) or self.needs_baselines):
+            baseline = "mean"
+        self.baseline = None if baseline is None else checked_baseline(baseline)
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        init = {
-            name: _layer(model.network, value) if name == "layer" and isinstance(value, str) else value
-            for name, value in self.init.items()
-        }
-        with key.fold("captum", *batch.ids.tolist()).torch_rng():
-            maps: Tensor = self.method(model.network, **init).attribute(
-                model.normalize(batch.images).requires_grad_(),
-                target=batch.labels,
-                **self._baselines(model, batch.images),
-                **self.options,
-            )
-        return reduced(maps.detach(), self.channel_reduction) if self.channel_reduction else maps.detach()
+        method, inputs, takes_images = self._bound(model, batch)
+        baselines = self._baselines(model, batch.images, takes_images)
+        with calling("captum", self.name, model, batch, key):
+            output = method.attribute(inputs.requires_grad_(), target=batch.labels, **baselines, **self.options)
+        return self._maps(output, batch)
 
-    def _baselines(self, model: Model, images: Images) -> dict[str, Tensor]:
+    def _bound(self, model: Model, batch: Batch) -> tuple[Any, Tensor, bool]:
+        """The method around the model's network, its input, and whether that is images."""
+        if isinstance(self.method, type):
+            return _constructed(self.method, model.network, self.init), model.normalize(batch.images), False
+        networks = _networks(self.method)
+        spaces = [inputs_of(model, network, f"{self.name} of Captum") for network in networks]
+        return _copied(self.method, model), spaces[0](batch.images), networks[0] is model
+
+    def _baselines(self, model: Model, images: Images, takes_images: bool) -> dict[str, Tensor]:
         if self.baseline is None:
             return {}
-        optional = _parameters(self.method)["baselines"].default is not Parameter.empty
-        if optional and self.baseline == "mean" and has_mean(model, images):
+        if takes_images:
+            raise InputError(
+                f"{self.name} of Captum is built around rw.Normalized, so its baselines are images in [0, 1]: "
+                "give them as baselines="
+            )
+        if self.baseline == "mean" and has_mean(model, images) and not self.needs_baselines:
             return {}  # Captum's own default: zero in normalized space
         return {"baselines": baseline_inputs(self.baseline, model, images)}
+
+    def _maps(self, output: Any, batch: Batch) -> Maps:
+        maps = output[0] if isinstance(output, tuple) else output  # (maps, convergence delta)
+        if not isinstance(maps, Tensor) or maps.ndim != 4:
+            shape = tuple(maps.shape) if isinstance(maps, Tensor) else type(maps).__name__
+            raise ShapeError(
+                f"{self.name} of Captum returned {shape} for images {tuple(batch.images.shape)}: choose a layer with "
+                "height and width (tokens of a transformer have none: write a function that reshapes them)"
+            )
+        maps, channels = maps.detach(), maps.shape[1]
+        layered = channels not in (1, batch.images.shape[1])
+        rule = self.channel_reduction or ("sum" if layered else None)
+        return reduced(maps, rule) if rule else maps
 
 
 def _parameters(method: Any) -> Mapping[str, Parameter]:
     return signature(method.attribute).parameters
 
 
-def _layer(network: Any, name: str) -> nn.Module:
-    """The module of that dotted name, as the user's own network calls it inside the wrapper around it."""
-    modules: dict[str, nn.Module] = {}
-    for root in (network, getattr(network, "network", None)):
-        modules |= dict(root.named_modules()) if isinstance(root, nn.Module) else {}
-    if name not in modules:
-        near = get_close_matches(name, modules, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "see the names in network.named_modules()"
-        raise InputError(f"layer {name!r}: the network has no such module; {hint}")
-    return modules[name]
+def _check_explains_classes(method: Any, name: str) -> None:
+    if not callable(getattr(method, "attribute", None)):
+        raise InputError(f"{method!r} has no attribute() method: give a class or an object of captum.attr")
+    parameters = _parameters(method)
+    if "target" not in parameters and all(p.kind is not Parameter.VAR_KEYWORD for p in parameters.values()):
+        raise InputError(f"{name} of Captum takes no target, so it explains no class: choose a method that does")
+
+
+def _check_options(method: Any, name: str, options: Mapping[str, Any]) -> None:
+    """Options that `attribute` does not know or lacks; inputs, target and baselines are given here."""
+    parameters = _parameters(method)
+    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+    if unknown := [option for option in options if option not in parameters and not takes_any]:
+        raise InputError(f"{name} of Captum has no option {unknown[0]!r}: choose from {', '.join(parameters)}")
+    given = {"self", "inputs", "target", "baselines", *options}
+    required = [
+        p.name for p in parameters.values() if p.default is Parameter.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
+    if missing := [option for option in required if option not in given]:
+        raise InputError(f"{name} of Captum needs {missing[0]}: rw.attributions.Captum(method, {missing[0]}=...)")
+
+
+def _check_constructor(method: type, init: dict[str, Any]) -> None:
+    parameters = signature(method).parameters
+    if "layer" in parameters and "layer" not in init:
+        raise InputError(f'{method.__name__} explains a layer: Captum({method.__name__}, init={{"layer": net.layer4}})')
+    if "attribution_method" in parameters and "attribution_method" not in init:
+        raise InputError(
+            f"{method.__name__} wraps another method: give an object, {method.__name__}(Saliency(net)), or its class, "
+            f'Captum({method.__name__}, init={{"attribution_method": Saliency}})'
+        )
+
+
+def _constructed(method: type, network: Any, init: dict[str, Any]) -> Any:
+    arguments = dict(init)
+    if isinstance(layer := init.get("layer"), str):
+        arguments["layer"] = module_named(network, layer)
+    if "attribution_method" not in init:
+        return method(network, **arguments)
+    inner = arguments.pop("attribution_method")
+    return method(inner(network, **arguments) if isinstance(inner, type) else inner)
+
+
+def _is_captum(value: Any) -> bool:
+    return callable(getattr(value, "attribute", None)) and not isinstance(value, type)
+
+
+def _networks(method: Any) -> list[Any]:
+    """Every network that a method and the methods inside it refer to."""
+    fields = vars(method)
+    inner = [network for value in fields.values() if _is_captum(value) for network in _networks(value)]
+    return [fields[name] for name in _NETWORK_FIELDS if name in fields] + inner
+
+
+def _copied(method: Any, model: Model) -> Any:
+    """A copy whose network checks its output; an `rw.Normalized` does so itself."""
+    result = copy(method)
+    for name, value in vars(method).items():
+        if value is own_network(model):
+            setattr(result, name, model.network)
+        elif _is_captum(value):
+            setattr(result, name, _copied(value, model))
+        elif isinstance(value, list | dict):
+            setattr(result, name, value.copy())
+    return result

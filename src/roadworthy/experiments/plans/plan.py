@@ -26,6 +26,9 @@ LOCATIONS = ("root", "weights", "path")
 SIZES = ("images", "sample")
 """How much of a dataset to use: the first `images`, or a random `sample` (for datasets that are sorted by class)."""
 
+SHORTHANDS = {"captum": "method", "grad-cam": "method", "zennit": "composite", "maps": "path"}
+"""Methods that a plan may write as { NAME = "..." }, and the option that this is."""
+
 ORDERS = ("morf", "lerf")
 
 BLIND_CONTROLS = ("random", "edges", "center")

@@ -13,7 +13,7 @@ from roadworthy.core.errors import PlanError, RoadworthyError, UnknownNameError
 from roadworthy.core.files import read_regular
 from roadworthy.core.text import printable
 from roadworthy.evaluation.experiment import TRAINED_EVALUATORS
-from roadworthy.experiments.plans.plan import SIZES, STRATEGIES, Plan, Spec, Training
+from roadworthy.experiments.plans.plan import SHORTHANDS, SIZES, STRATEGIES, Plan, Spec, Training
 from roadworthy.experiments.plans.plan_errors import check_keys, one_of, recipe_error, validated
 from roadworthy.experiments.plans.schema import GAIN, RECIPE, TRAINING, Count, FunctionName, Tables
 from roadworthy.experiments.registry import lookup
@@ -115,6 +115,7 @@ def _spec(key: str, family: str, value: Any, extra: Sequence[str] = ()) -> Spec:
     spec = {"function" if ":" in value else "name": value} if isinstance(value, str) else value
     if not isinstance(spec, dict):
         raise PlanError(f'{key}: got {value!r}; give a name, or a table such as {{ name = "..." }}')
+    spec = _long(key, spec) if family == "attributions" else spec
     takes_functions = family in ("attributions", "imputers")
     if "function" in spec and takes_functions:
         if "name" in spec:
@@ -133,6 +134,17 @@ def _spec(key: str, family: str, value: Any, extra: Sequence[str] = ()) -> Spec:
     if missing := [option for option in entry.required if option not in spec and option != "weights"]:
         raise PlanError(f"{key}.{missing[0]}: missing; {spec['name']!r} needs it")
     return spec
+
+
+def _long(key: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """`{ captum = "LayerGradCam", layer = "layer4" }` as `{ name = "captum", method = "LayerGradCam", ... }`."""
+    given = [name for name in SHORTHANDS if name in spec]
+    if not given:
+        return dict(spec)
+    if len(given) > 1 or "name" in spec:
+        raise PlanError(f"{key}.{given[0]}: {[*given[1:], 'name'][0]} is given too; remove one of the two")
+    options = {name: value for name, value in spec.items() if name != given[0]}
+    return {"name": given[0], SHORTHANDS[given[0]]: spec[given[0]], **options}
 
 
 # ── sections that train ───────────────────────────────────────────────────────────────────────────────────────────────
