@@ -10,7 +10,7 @@ from roadworthy.core.errors import InputError
 from roadworthy.statistics.agreement import PAIRINGS, Merits, agreement, merits_by_setting, paired_columns
 from roadworthy.statistics.curves import CurveSet, PointPredictions, Setting, Value, curve_sets, setting_of
 from roadworthy.statistics.intervals import CONFIDENCE, Array
-from roadworthy.statistics.latent_ranks import Measured, drawn_correlations, mean_rank_correlation
+from roadworthy.statistics.latent_ranks import Measured, drawn_correlations, extreme_is_plausible, mean_rank_correlation
 
 DRAWS = 1000
 _CHUNK = 4_000_000
@@ -45,10 +45,7 @@ def agreement_interval(
 ) -> tuple[float, float, float]:
     """One row of `agreement_intervals`: `spearman`, low, high."""
     first, second = _requested(predictions, settings, pairing, controls, value)
-    methods = [method for method in first.merits.methods if method in second.merits.methods]
-    measured = _measured(first, second, methods, pairing)
-    estimate = _estimate(measured)
-    return estimate, *_ends(_draws(measured, 0), estimate, 1.0, confidence)
+    return _pair_interval(first, second, pairing, confidence)
 
 
 def agreement_change(
@@ -195,8 +192,18 @@ def _ends(draws: Array, estimate: float, bound: float, confidence: float) -> tup
     return float(min(low, estimate)), float(max(high, estimate))
 
 
+def _pair_interval(first: _Side, second: _Side, pairing: str, confidence: float) -> tuple[float, float, float]:
+    methods = [method for method in first.merits.methods if method in second.merits.methods]
+    measured = _measured(first, second, methods, pairing)
+    estimate = _estimate(measured)
+    low, high = _ends(_draws(measured, 0), estimate, 1.0, confidence)
+    if measured is not None:
+        tail = (1 - confidence) / 2
+        low = -1.0 if low > -1 and extreme_is_plausible(measured, -1, tail) else low
+        high = 1.0 if high < 1 and extreme_is_plausible(measured, 1, tail) else high
+    return estimate, low, high
+
+
 def _interval(row: Mapping[Hashable, object], sides: Mapping[Setting, _Side], confidence: float) -> tuple[float, float]:
     first, second = (sides[Setting(*(str(row[f"{field}_{side}"]) for field in Setting._fields))] for side in "ab")
-    methods = [method for method in first.merits.methods if method in second.merits.methods]
-    measured = _measured(first, second, methods, str(row["pairing"]))
-    return _ends(_draws(measured, 0), float(str(row["spearman"])), 1.0, confidence)
+    return _pair_interval(first, second, str(row["pairing"]), confidence)[1:]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, optimize
 
 from roadworthy.statistics.intervals import Array
 
@@ -73,6 +73,23 @@ def drawn_correlations(measured: Measured, generator: np.random.Generator) -> Ar
         start += count
     latent = (contrasts.T @ np.concatenate(parts)).reshape(draws, methods, 2, fractions)
     return mean_rank_correlation(latent)
+
+
+def extreme_is_plausible(measured: Measured, sign: int, tail: float) -> bool:
+    """Whether the measured correlation could come from settings that agree (`sign` 1) or disagree (−1) perfectly.
+
+    The nearest merits that do so have a common order, by isotonic regression; measured again with the same noise, they
+    must correlate as little as the measured ones in more than `tail` of the draws.
+    """
+    toward = np.array([1, sign])[:, None]
+    merits = measured.merits * toward
+    order = np.argsort((merits / merits.std(axis=0)).sum(axis=1), axis=0)[:, None].repeat(2, axis=1)
+    ordered = np.take_along_axis(merits, order, axis=0)
+    fitted = np.apply_along_axis(lambda column: optimize.isotonic_regression(column).x, 0, ordered)
+    nearest = np.empty_like(merits)
+    np.put_along_axis(nearest, order, fitted, axis=0)
+    draws = mean_rank_correlation(nearest + measured.noise * toward)
+    return bool(np.mean(draws <= mean_rank_correlation(merits) + 1e-9) > tail)
 
 
 def mean_rank_correlation(merits: Array) -> Array:
