@@ -74,9 +74,9 @@ COMPARE = [
             ("an unknown name", "lime2", UnknownNameError, "Available"),
             ("a misspelled name", "gradiant", UnknownNameError, "did you mean 'gradient'"),
             ("too few maps", WORLD.truth[:5], ShapeError, "one map per image"),
-            ("maps of another size", torch.rand(8, 30, 30), ShapeError, "one value per pixel"),
+            ("maps of another size", torch.zeros(8, 30, 30), ShapeError, "one value per pixel"),
             ("maps with NaN", torch.full((8, 12, 12), float("nan")), InputError, "fix or leave out"),
-            ("maps without images", torch.rand(12, 12), ShapeError, "one map per image"),
+            ("maps without images", torch.zeros(12, 12), ShapeError, "one map per image"),
             ("a missing file", "nowhere.npy", rw.errors.DataError, "save them again"),
             ("a missing module", "nowhere_at_all:maps", ModelError, "nowhere_at_all"),
             ("a function that returns None", lambda model, batch, key: None, ShapeError, "return a tensor"),
@@ -166,7 +166,7 @@ def rows(name, values, do, error, cure):
 
 
 SHORTCUTS = [
-    *rows("road: maps", (WORLD.truth[:5], torch.rand(12, 12)), lambda v: road(maps=v), ShapeError, "one map per image"),
+    *rows("road: maps", (WORLD.truth[:5], torch.zeros(12, 12)), lambda v: road(maps=v), ShapeError, "one map per image"),
     *rows("road: maps", (None, 7, [1]), lambda v: road(maps=v), InputError, "give an attribution"),
     *rows("road: fractions", ((2,), (-1,), (float("nan"),), ()), lambda v: road(fractions=v), RangeError, "fraction"),
     *rows("road: imputer", ("lineer", "foo"), lambda v: road(imputer=v), UnknownNameError, "did you mean|Available"),

@@ -90,7 +90,7 @@ def test_without_a_built_in_imputer_the_page_says_why_it_has_no_pictures(own):
 
 def test_a_dry_run_first_says_which_code_it_runs(own):
     words = flat(invoke(own, "run", "own.toml", "--store", "new", "--dry-run").stdout)
-    place = words.index("This runs code that the plan names: mine:build, mine:maps, mine:gray")
+    place = words.index("This runs code that the plan names: mine:maps, mine:gray, mine:build")
     assert place < words.index("points are missing")
     assert ran(own)
     assert not (own / "new").exists()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from roadworthy.core.text import printable
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.pending import Survey, survey
@@ -137,7 +138,7 @@ def run_items(
         number = running.pop(task.id)
         if outcome.failure:
             failed += len(task.items)
-            log.error("%s failed: %s", _name(task), _error_line(outcome.failure))
+            log.error("%s", printable(f"{_name(task)} failed: {_error_line(outcome.failure)}"))
             for item in task.items:
                 store.write_failure(item, outcome.failure)
                 listener.on_event(Event(item, 0.0, outcome.failure))

@@ -144,7 +144,7 @@ class Plan:
     @property
     def functions(self) -> tuple[str, ...]:
         """The code that running the plan imports and calls, as "module:function"."""
-        specs = (self.model, *self.methods.values(), *self.imputers.values(), self.network or {})
+        specs = (*self.methods.values(), *self.imputers.values(), self.model, self.network or {})
         names = [spec.get("function", spec.get("factory", "")) for spec in specs]
         names += [self.loss, self.augment, self.training.augment if self.training else ""]
         return tuple(dict.fromkeys(name for name in names if ":" in name))
