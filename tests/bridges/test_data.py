@@ -49,6 +49,8 @@ def test_splits_and_streams_are_refused_with_the_cure():
         as_dataset(datasets.DatasetDict(test=hugging_face()))
     with pytest.raises(rw.errors.InputError, match="streaming=True"):
         as_dataset(hugging_face().to_iterable_dataset())
+    with pytest.raises(rw.errors.InputError, match=r"transform.*with_format\(None\)"):
+        as_dataset(hugging_face().with_transform(lambda rows: {"pixel_values": rows["img"]}))
     with pytest.raises(rw.errors.InputError, match="no column 'image': the data set has img, label"):
         rw.datasets.HuggingFace(hugging_face(), image="image")
 

@@ -66,6 +66,11 @@ def test_an_explainer_of_another_network_is_refused(model, batch, inputs):
         method(shap.GradientExplainer(other, inputs), batch)(model, batch, KEY)
 
 
+def test_a_class_is_refused_with_the_line_to_write(batch):
+    with pytest.raises(rw.errors.InputError, match=r"give an object, GradientExplainer\(network, background\)"):
+        method(shap.GradientExplainer, batch)
+
+
 def test_an_explainer_of_any_function_is_refused_with_the_cure(batch):
     explainer = shap.PartitionExplainer(
         lambda images: images.mean((1, 2)), shap.maskers.Image("blur(3,3)", (16, 16, 3))

@@ -49,6 +49,11 @@ def test_an_attributor_with_noise_is_seeded(network, model, batch):
     assert torch.equal(smooth(model, batch, KEY), smooth(model, batch, KEY))
 
 
+def test_a_class_is_refused_with_the_line_to_write(batch):
+    with pytest.raises(rw.errors.InputError, match=r"EpsilonPlusFlat is a class: give an object"):
+        method(zennit_composites.EpsilonPlusFlat, batch)
+
+
 def test_another_network_is_refused(model, batch):
     attributor = zennit_attribution.Gradient(nn.Sequential(nn.Flatten(), nn.Linear(768, 4)))
     with pytest.raises(rw.errors.InputError, match="another network"):

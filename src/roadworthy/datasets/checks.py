@@ -17,7 +17,9 @@ Array = Tensor | NDArray[Any]
 def check_kind(images: object) -> Array:
     """Return `images` if type, dtype and shape are valid; no pixel is read."""
     if not isinstance(images, Tensor | np.ndarray):
-        raise InputError(f"images are a {type(images).__name__}: give one numpy array or tensor (n, c, h, w)")
+        raise InputError(
+            f"images are a {type(images).__name__}: give one numpy array or tensor (n, c, h, w), or PIL images"
+        )
     _check_dtype(images)
     _check_shape(tuple(images.shape))
     return images
@@ -103,6 +105,8 @@ def class_indices(labels: Any, count: int, classes: Sequence[str] = ()) -> Tenso
     names = labels if isinstance(labels, Tensor) else np.asarray(labels)
     if isinstance(names, Tensor) or names.dtype.kind not in "UTO" or names.ndim != 1:
         return integers("labels", labels, count)
+    if not all(isinstance(name, str) for name in names.tolist()):  # objects, such as a column of pandas
+        return integers("labels", np.asarray(names.tolist()), count)
     positions = {name: position for position, name in enumerate(classes)}
     unknown = [name for name in names.tolist() if name not in positions]
     if unknown and not classes:

@@ -141,6 +141,11 @@ def _check_indexed(data: Any) -> None:
         raise InputError(f"the data set has the splits {splits}: choose one, data[{next(iter(data), 'test')!r}]")
     if not hasattr(data, "__len__"):
         raise InputError("a streamed data set has no length: load it without streaming=True")
+    if data.format["type"] == "custom":
+        raise InputError(
+            "the data set has a transform, which may normalize: take it off, data.with_format(None), and resize with "
+            "rw.datasets.HuggingFace(data, resize=..., crop=...)"
+        )
 
 
 def _column(features: Any, kind: str, feature: str, names: tuple[str, ...]) -> str | None:

@@ -11,7 +11,7 @@ from torch import nn
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.bridges import bridged
 from roadworthy.attributions.functions import as_function
-from roadworthy.core.errors import InputError
+from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.types import Attribution, Dataset, Imputer
 from roadworthy.datasets import as_dataset
 from roadworthy.experiments.arguments import check_names
@@ -64,6 +64,12 @@ def as_method(name: str, method: Any, data: Dataset) -> Attribution:
         return built
     if isinstance(method, str | Path):
         method = PrecomputedMaps.load(method)
+    if (
+        isinstance(method, list | tuple)
+        and method
+        and all(isinstance(one, np.ndarray | torch.Tensor) for one in method)
+    ):
+        method = _stacked(name, method)
     if isinstance(method, np.ndarray | torch.Tensor):
         method = PrecomputedMaps(method)
     bridge = bridged(method)
@@ -76,6 +82,14 @@ def as_method(name: str, method: Any, data: Dataset) -> Attribution:
             "maps, maps (n, h, w), or an object of Captum, zennit, pytorch-grad-cam or shap (docs/bridges.md)"
         )
     return as_function(name, method)
+
+
+def _stacked(name: str, maps: Sequence[Any]) -> torch.Tensor:
+    """A map per image, as one array."""
+    shapes = {tuple(one.shape) for one in maps}
+    if len(shapes) > 1:
+        raise ShapeError(f"{name}: maps of several shapes, {' and '.join(map(str, sorted(shapes)))}: give one")
+    return torch.stack([torch.as_tensor(one) for one in maps])
 
 
 def _described(method: Any) -> str:

@@ -104,6 +104,7 @@ def as_model(model: Any) -> Normalized:
     """The model as a `Normalized`; a plain Module or callable is wrapped without normalization."""
     if isinstance(model, Normalized):
         return model
-    if not callable(model):
-        raise ModelError(f"the model is a {type(model).__name__}: give a torch Module or a callable images -> logits")
+    if not callable(model) or isinstance(model, type):
+        name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise ModelError(f"the model is {name}: give a torch Module or a callable images -> logits")
     return Normalized(model)

@@ -60,6 +60,14 @@ def test_two_possible_readings_are_an_error_that_an_option_cures():
         assert torch.allclose(explain({"mine": given}, MODEL, batch, KEY)["mine"], maps.sum(dim=axis))
 
 
+def test_a_list_of_maps_is_an_array():
+    maps = Key(2).normal(range(4), (6, 8))
+    assert torch.equal(maps_of(list(maps)), maps)
+    assert torch.equal(maps_of([one.numpy() for one in maps]), maps)
+    with pytest.raises(rw.errors.ShapeError, match=r"mine: maps of several shapes, \(3, 4\) and \(6, 8\)"):
+        maps_of([maps[0], maps[0, :3, :4]])
+
+
 def test_a_function_may_leave_the_key_out_and_is_seeded_then():
     def random(model, batch):
         return torch.rand(len(batch), *batch.images.shape[-2:])
@@ -79,7 +87,9 @@ def test_a_function_of_one_argument_is_refused_with_the_line_to_write():
         as_method("mine", lambda images: images, DATA)
 
 
-@pytest.mark.parametrize("value", [3, None, object(), {"a": 1}, [1, 2], int, nn.ReLU()], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [3, None, object(), {"a": 1}, [1, 2], [], int, nn.ReLU()], ids=lambda v: type(v).__name__
+)
 def test_what_cannot_be_a_method_is_refused_before_the_first_call(value):
     with pytest.raises(rw.errors.InputError, match=r"mine: .* is not a method: give .*docs/bridges.md"):
         as_method("mine", value, DATA)

@@ -80,6 +80,10 @@ def test_labels_may_be_names_if_the_order_of_the_classes_is_known(data):
         labels_of(as_dataset(data, classes=NAMES[:2]))
 
 
+def test_integers_in_a_column_of_objects_are_integers():
+    assert labels_of(as_dataset((BYTES, np.array([2, 0, 1, 0, 1], dtype=object)))) == [2, 0, 1, 0, 1]
+
+
 def test_the_names_of_a_dataset_go_before_those_of_the_model():
     data = as_dataset(Items([(image, "dog") for image in torch.from_numpy(BYTES)], classes=["dog", "cat"]), NAMES)
     assert labels_of(data) == [0] * 5

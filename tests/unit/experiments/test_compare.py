@@ -247,6 +247,7 @@ def test_a_model_that_is_not_a_classifier_is_an_error(world):
     check_error(errors.ModelError, r"\(8, 1\)", world, model=lambda images: world.model(images)[:, :1])
     check_error(errors.ModelError, "NaN", world, model=lambda images: world.model(images) * float("nan"))
     check_error(errors.ModelError, "str", world, model=lambda images: "cat")
+    check_error(errors.ModelError, "the class Quadrants", world, model=worlds.Quadrants)
     check_error(errors.ModelError, "callable", world, model="resnet")
 
 

@@ -33,6 +33,10 @@ class ShapExplainer:
     """
 
     def __init__(self, explainer: Any, **options: Any) -> None:
+        if isinstance(explainer, type):
+            raise InputError(
+                f"{explainer.__name__} is a class: give an object, {explainer.__name__}(network, background)"
+            )
         inner: Any = getattr(explainer, "explainer", None)
         if not hasattr(explainer, "shap_values") or not hasattr(inner, "model"):
             raise InputError(

@@ -22,6 +22,8 @@ class Zennit:
     """
 
     def __init__(self, method: Any, **options: Any) -> None:
+        if isinstance(method, type):
+            raise InputError(f"{method.__name__} is a class: give an object, {method.__name__}(...)")
         if not (hasattr(method, "attr_output_fn") or hasattr(method, "register")):
             raise InputError(f"{type(method).__name__}: give an Attributor or a Composite of zennit")
         self.method, self.options = method, options
