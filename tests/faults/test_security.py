@@ -159,7 +159,7 @@ def test_exported_tables_are_quoted_as_csv_and_exact_otherwise(folder):
 
 
 def test_audit_tables_are_quoted_and_read_back(tmp_path):
-    table = pd.DataFrame({"method": ["=IG", "IG"], "order": ["morf", "lerf"], "leak": [-0.25, 0.5]})
+    table = pd.DataFrame({"method": ["=IG", "IG"], "order": ["morf", "lerf"], "found": [-0.25, 0.5]})
     Audit({"conclusions": table}).save(tmp_path)
     assert "'=IG" in (tmp_path / "conclusions.csv").read_text()
     pd.testing.assert_frame_equal(Audit.load(tmp_path).tables["conclusions"], table, check_dtype=False)
