@@ -76,20 +76,27 @@ def drawn_correlations(measured: Measured, generator: np.random.Generator) -> Ar
 
 
 def extreme_is_plausible(measured: Measured, sign: int, tail: float) -> bool:
-    """Whether the measured correlation could come from settings that agree (`sign` 1) or disagree (−1) perfectly.
+    """Whether merits in perfect agreement (`sign` 1) or disagreement (−1) could have given the measured ones.
 
-    The nearest merits that do so have a common order, by isotonic regression; measured again with the same noise, they
-    must correlate as little as the measured ones in more than `tail` of the draws.
+    Asked only of correlations beyond one half. The nearest merits with a common order, by isotonic regression, must fit
+    the measured ones as closely as noise lets expect, and with that noise correlate as little as measured, in more than
+    `tail` of the draws.
     """
     toward = np.array([1, sign])[:, None]
-    merits = measured.merits * toward
+    merits, noise = measured.merits * toward, measured.noise * toward
+    correlation = mean_rank_correlation(merits)
+    if correlation <= 0.5:
+        return False
     order = np.argsort((merits / merits.std(axis=0)).sum(axis=1), axis=0)[:, None].repeat(2, axis=1)
     ordered = np.take_along_axis(merits, order, axis=0)
     fitted = np.apply_along_axis(lambda column: optimize.isotonic_regression(column).x, 0, ordered)
     nearest = np.empty_like(merits)
     np.put_along_axis(nearest, order, fitted, axis=0)
-    draws = mean_rank_correlation(nearest + measured.noise * toward)
-    return bool(np.mean(draws <= mean_rank_correlation(merits) + 1e-9) > tail)
+    deviations = noise - noise.mean(axis=1, keepdims=True)
+    error = np.maximum(deviations.std(axis=0), 1e-9)
+    largest = np.abs(deviations / error).max(axis=(1, 2, 3))
+    fits = np.abs((merits - nearest) / error).max() <= np.quantile(largest, 1 - tail)
+    return bool(fits and np.mean(mean_rank_correlation(nearest + noise) <= correlation + 1e-9) > tail)
 
 
 def mean_rank_correlation(merits: Array) -> Array:
