@@ -17,6 +17,8 @@ from roadworthy.core.types import Dataset, Images, Imputer, Labels, Removed
 
 ROUNDS = 3
 """images that each mask is imputed into: readers are fitted to all of them and tested on the first"""
+_PIXELS = 2**14
+"""that the network sees at once: the hidden layers of more do not fit into the cache, which takes twice as long"""
 
 MasksOf = Callable[[Tensor], Sequence[Removed]]
 """from rows of the data to their masks, one tensor `(rows, h, w)` per setting"""
@@ -62,6 +64,11 @@ def mask_features(network: nn.Sequential, imputed: Images) -> Tensor:
     Means over the cells of grids: of the detector's logit and probability and of the local roughness (4×4 and 8×8
     cells), of its probability (16×16) and of its last hidden layer (2×2). Weak evidence in pixels adds up over cells.
     """
+    size = max(1, _PIXELS // imputed[0, 0].numel())
+    return torch.cat([_features(network, piece) for piece in torch.split(imputed, size)])
+
+
+def _features(network: nn.Sequential, imputed: Images) -> Tensor:
     with torch.no_grad():
         hidden = network[:-1](imputed)
         logits = network[-1](hidden)
