@@ -5,7 +5,7 @@ detection: that detector on the masks of one method · geometry: γ of one metho
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,7 +144,7 @@ class AuditDesign:
             "width": WIDTH,
             "learned": TRAIN_PIXELS,
             "tested": TEST_PIXELS,
-            "recipe": asdict(RECIPE),
+            "recipe": RECIPE.spec,
             **fractions,
         }
         specs: dict[str, dict[str, Any]] = {
@@ -152,7 +152,7 @@ class AuditDesign:
                 "fraction": measure.fraction,
                 "classifier": settings.classifier,
                 "side": classifier.side,
-                "recipe": asdict(classifier.recipe),
+                "recipe": classifier.recipe.spec,
                 "folds": FOLDS,
             },
             "geometry": {**orders, **fractions},

@@ -171,7 +171,7 @@ def _training_spec(plan: Plan, prints: Fingerprints, train: str) -> Spec:
         return {}
     functions = {key: value for key, value in (("loss", plan.loss), ("augment", plan.augment)) if value}
     sources = {f"{key}_fingerprint": prints.files[name] for key, name in functions.items() if name in prints.files}
-    return {"train": train, "recipe": asdict(plan.recipe), **functions, **sources}
+    return {"train": train, "recipe": plan.recipe.spec, **functions, **sources}
 
 
 def _placeless(spec: Spec) -> Spec:
