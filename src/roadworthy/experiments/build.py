@@ -205,7 +205,7 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
         threads=plan.threads,
         train=train,
         recipe=plan.recipe,
-        network=(lambda: build_network(plan)) if plan.retrains else None,
+        network=(lambda: build_network(plan)) if "retrain" in plan.point_evaluators else None,
         loss=build_loss(plan),
         augment=build_augment(plan),
     )

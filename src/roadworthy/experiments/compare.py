@@ -16,7 +16,14 @@ from roadworthy.core.masks import FRACTIONS, checked_fractions
 from roadworthy.core.types import UNLABELED, Attribution, Dataset, Imputer, Order
 from roadworthy.datasets import as_dataset
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
-from roadworthy.evaluation.experiment import EVALUATORS, TRAINED_EVALUATORS, Experiment, Setting, Target
+from roadworthy.evaluation.experiment import (
+    EVALUATORS,
+    POINT_EVALUATORS,
+    TRAINED_EVALUATORS,
+    Experiment,
+    Setting,
+    Target,
+)
 from roadworthy.evaluation.sweep import source_of
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, EarlyStopping, Until
@@ -91,8 +98,9 @@ def compare(
     "module:function".
     `imputers`: one or several, as objects or registry names; give {name: imputer} to name them yourself.
     `orders`: "morf" and "lerf", or {name: order}.
-    `evaluators`: "no-retrain" (ROAD), "retrain" (ROAR, KAR), "fine-tuned". The last two need `train`, labeled images,
-    and a `recipe`; `network()` makes a fresh network, by default the model's own architecture with new weights.
+    `evaluators`: "no-retrain" (ROAD), "retrain" (ROAR, KAR), "warm-start", "fine-tuned". All but the first need
+    `train`, labeled images, and a `recipe`; `network()` makes a fresh network, by default the model's own architecture
+    with new weights.
     `target`: the class that is explained and whose probability is reported. Accuracy is always against the label.
     `controls`: ranked with the methods and marked; () for none.
     `until`: "ranked" or "best" takes images in growing batches, in an order fixed by the first seed, and stops when all
@@ -186,7 +194,9 @@ def _design(
         batch_size=experiment.batch_size,
         threads=torch.get_num_threads(),
         blocks=_blocks("test", rows),
-        train_blocks=_blocks("train", sequential_rows(train_images, size)) if "retrain" in evaluators else (),
+        train_blocks=_blocks("train", sequential_rows(train_images, size))
+        if set(evaluators) & set(POINT_EVALUATORS)
+        else (),
         early_stopping=early_stopping,
     )
 
@@ -326,10 +336,10 @@ def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
     if experiment.train is None:
         return
     precomputed = [name for name, method in experiment.methods.items() if isinstance(method, PrecomputedMaps)]
-    if "retrain" in evaluators and precomputed:
+    for name in (name for name in evaluators if precomputed and name in POINT_EVALUATORS):
         raise InputError(
-            f"{precomputed[0]}: precomputed maps cover the images of data only, but 'retrain' needs maps of the train "
-            "images too: give an attribution or a function, or leave 'retrain' out"
+            f"{precomputed[0]}: precomputed maps cover the images of data only, but {name!r} needs maps of the train "
+            f"images too: give an attribution or a function, or leave {name!r} out"
         )
     if gains:
         check_apart(experiment.train, experiment.data)

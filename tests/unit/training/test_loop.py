@@ -275,8 +275,8 @@ def test_patience_stops_a_training_that_no_longer_improves(patience: int, epochs
 def small_convolutions() -> nn.Module:
     with Key(7).torch_rng():
         return nn.Sequential(
-            nn.Conv2d(3, 16, 3, stride=2, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 1), nn.Conv2d(16, 3, 3),
-            nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+            nn.Conv2d(3, 16, 3, stride=2, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 1),
+            nn.Conv2d(16, 3, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
         )  # fmt: skip
 
 
