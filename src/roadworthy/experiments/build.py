@@ -3,7 +3,6 @@
 import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -158,7 +157,7 @@ def _fingerprinted(spec: Spec, key: str, prints: Fingerprints) -> Spec:
 def _imputer_spec(plan: Plan, name: str, prints: Fingerprints, train: str) -> Spec:
     spec = plan.imputers[name]
     if name in plan.trained_imputers and plan.gain is not None:
-        return {**spec, "train": train, "recipe": asdict(plan.gain)}
+        return {**spec, "train": train, "recipe": plan.gain.spec}
     if name in plan.imputer_files or "function" in spec:
         return _fingerprinted(spec, f"imputers.{name}", prints)
     if lookup("imputers", spec["name"]).needs_data:
