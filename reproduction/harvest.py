@@ -28,8 +28,14 @@ from roadworthy.experiments.plans import read_plan
 from roadworthy.experiments.recorded import read_predictions
 from roadworthy.experiments.stores.run_directory import RunDirectory
 
-STAGES = ("cifar10-tables", "cifar10-tables-retrain", "cifar10-tables-warm")
-"""plans; they share the test images and the explained model"""
+STAGES = (
+    "cifar10-tables",
+    "cifar10-tables-retrain",
+    "cifar10-tables-warm",
+    "food101-tables",
+    "food101-tables-warm",
+)
+"""plans; those of one data set share the test images and the explained model"""
 COLUMNS = ["plan", "item", *POINT, "images", "accuracy", "low", "high"]
 
 
