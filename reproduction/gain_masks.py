@@ -39,8 +39,8 @@ def train_images(root: Path, batches: tuple[int, ...], images: int) -> Dataset:
 
 
 def hole_mse(imputer: Imputer, data: Dataset) -> tuple[float, float, float, float]:
-    """Of removed pixels, the mean over images with its 95 % interval; and of all pixels, the measure of the paper's code,
-    where kept pixels count with an error of 0."""
+    """Of removed pixels, the mean over images with its 95 % interval; and of all pixels, as in the paper's code: there
+    kept pixels count with an error of 0."""
     errors, whole = [], []
     for batch in data.batches(250):
         removed = random_masks(batch.ids, (32, 32), LARGEST, "scatter", Key(0).fold("tested"))

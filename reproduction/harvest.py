@@ -74,6 +74,46 @@ def correct(item: str, images: int, folder: Path = RESULTS) -> NDArray[np.bool_]
         return np.unpackbits(file[item], count=images).astype(bool)
 
 
+def committed_predictions(folder: Path = RESULTS) -> dict[str, dict[Point, Predictions]]:
+    """By plan, the committed points of the paper's methods. Of a prediction only its correctness is known: the class 0
+    stands for the label, 1 for any other."""
+    table, bits, _ = _committed(folder)
+    found: dict[str, dict[Point, Predictions]] = {}
+    for row in table[table["item"].isin(bits)].to_dict("records"):
+        images = int(row["images"])
+        wrong = 1 - np.unpackbits(bits[str(row["item"])], count=images).astype(np.int64)
+        unknown = np.full(images, np.nan, np.float32)
+        predictions = Predictions(np.arange(images), np.zeros(images, np.int64), wrong, unknown)
+        found.setdefault(str(row["plan"]), {})[Point(*(row[name] for name in POINT))] = predictions  # type: ignore[arg-type]
+    return found
+
+
+def agreements(folder: Path = RESULTS) -> pd.DataFrame:
+    """Rank correlations between all settings of a data set, per seed of the training, with intervals over images."""
+    by_plan, tables = committed_predictions(folder), []
+    for data in dict.fromkeys(plan.partition("-")[0] for plan in by_plan):
+        points = {point: one for plan, part in by_plan.items() if plan.startswith(data) for point, one in part.items()}
+        points = {point: one for point, one in points.items() if point.method in METHODS}
+        for seed in sorted({point.seed for point in points}):
+            # Without retraining the seed only varies ties and noise: one seed serves all.
+            one_seed = {
+                point._replace(seed=0): one
+                for point, one in points.items()
+                if point.seed == seed or point.evaluator == "no-retrain"
+            }
+            tables.append(statistics.agreement_intervals(_complete(one_seed)).assign(experiment=data, seed=seed))
+    table = pd.concat(tables, ignore_index=True)
+    return table[[name for name in table if not name.startswith(("kendall", "alpha", "model_", "units_"))]]
+
+
+def _complete(points: Mapping[Point, Predictions]) -> dict[Point, Predictions]:
+    """Of settings that have all methods: a ranking of some of them is another ranking."""
+    places: dict[tuple[str, str, str, float], set[str]] = {}
+    for point in points:
+        places.setdefault(point[1:5], set()).add(point.method)
+    return {point: one for point, one in points.items() if places[point[1:5]] == set(METHODS)}
+
+
 def harvest(runs: Path, out: Path) -> pd.DataFrame:
     table, bits, facts = _committed(out)
     for plan in STAGES:
@@ -107,6 +147,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     table = harvest(options.runs, options.out)
+    write("tables-agreement", agreements(options.out), options.out)
     print(table.groupby(["plan", "evaluator", "seed"]).size().to_string())
 
 

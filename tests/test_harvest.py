@@ -1,6 +1,7 @@
 """Tables harvested from long computations: complete points only, earlier rows are kept, ids are those of the plans."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,13 @@ from reproduction import harvest
 from reproduction.collect import POINT
 from reproduction.ids import point_ids
 from reproduction.tables import HERE, ours
-from roadworthy.core.results import Point
+from roadworthy import statistics
+from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments.build import Fingerprints, design_of
 from roadworthy.experiments.plans import read_plan
+from roadworthy.experiments.stores.run_directory import RunDirectory
+
+FACTS = {"fingerprints": {}, "versions": {}, "date": ""}
 
 PLAN = """
 [data]
@@ -69,6 +74,40 @@ def test_complete_points_are_harvested_with_their_ids_and_earlier_rows_are_kept(
     harvest.harvest(runs.parent / "gone", out)  # the run directories may vanish
     after = [(out / name).read_bytes() for name in ("tables-points.csv", "tables-correct.npz", "tables-facts.json")]
     assert before == after
+
+
+def made_up(evaluator, seed, settings=(("morf", "linear"), ("lerf", "linear"))):
+    """Predictions of the paper's methods on 200 images at .3 and .7, some better than others."""
+    draws = np.random.default_rng(seed)
+    points = {}
+    for (order, imputer), (rank, method), fraction in product(settings, enumerate(harvest.METHODS), (0.0, 0.3, 0.7)):
+        wrong = (draws.random(200) < 0.1 * rank).astype(np.int64) if fraction else np.zeros(200, np.int64)
+        values = (np.arange(200), np.zeros(200, np.int64), wrong, np.full(200, np.nan, np.float32))
+        points[Point(method, order, imputer, evaluator, fraction, seed)] = Predictions(*values)
+    return points
+
+
+def test_agreement_follows_from_the_committed_files_alone(tmp_path, monkeypatch):
+    stores = {"cifar10-tables": made_up("no-retrain", 0), "cifar10-tables-retrain": made_up("retrain", 0)}
+    stores["cifar10-tables-retrain"] |= made_up("retrain", 1)
+    ids = {point: f"{point}" for points in stores.values() for point in points}
+    monkeypatch.setattr(harvest, "harvested", lambda plan, store: (stores[plan], {p: ids[p] for p in stores[plan]}))
+    monkeypatch.setattr(RunDirectory, "manifest", lambda self: FACTS if self.root.name in stores else {})
+    harvest.harvest(tmp_path, tmp_path)
+    table = harvest.agreements(tmp_path)
+    for seed in (0, 1):
+        both = {**stores["cifar10-tables"], **made_up("retrain", seed)}
+        expected = statistics.agreement({point._replace(seed=0): one for point, one in both.items()})
+        found = table[table["seed"] == seed]
+        assert len(found) == len(expected) > 4
+        assert sorted(found["spearman"]) == sorted(expected["spearman"])  # the tables differ in the order of settings
+
+
+def test_a_setting_that_lacks_a_method_is_left_out():
+    points = {Point(method, "morf", "fixed", "retrain", 0.3, 0): None for method in harvest.METHODS}
+    assert len(harvest._complete(points)) == 8
+    points.popitem()
+    assert harvest._complete(points) == {}
 
 
 def test_a_new_row_replaces_the_old_one_of_the_same_point():
