@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reproduction.tables import ours
+from reproduction.tables import HERE, ours
 from reproduction.toy_worlds import SENTENCES, measured, random_world, ranked, shares
 from roadworthy.audit.toy import ToyWorld
 
@@ -65,6 +65,15 @@ def test_committed_shares_follow_from_the_committed_worlds():
     worlds, committed = ours("toy-worlds"), ours("toy-shares")
     assert worlds["world"].nunique() >= 50
     pd.testing.assert_frame_equal(shares(worlds), committed, atol=1e-5)
+
+
+def test_the_page_on_leakage_states_the_committed_shares():
+    page = (HERE.parent / "docs" / "leakage.md").read_text(encoding="utf-8")
+    rows = [
+        f"| {row.sentence} | {100 * row.share:.0f} % [{100 * row.low:.0f}, {100 * row.high:.0f}] |"
+        for row in ours("toy-shares").itertuples()
+    ]
+    assert sum(row in page for row in rows) == 6  # those of a single order are left out for "true first and worst last"
 
 
 @pytest.mark.slow
