@@ -26,6 +26,8 @@ from roadworthy.imputers import NoisyLinear
 from roadworthy.imputers.solvers import direct
 
 Array = NDArray[np.float64]
+Waves = tuple[float, float, float, float]
+"""frequency and phase down the rows, and along the columns"""
 _ORDERS: dict[str, Order] = {"morf": most_relevant_first, "lerf": least_relevant_first}
 
 
@@ -42,13 +44,15 @@ class ToyWorld:
     width: float = 0.2
     amplitude: float = 0.42
     grain: float = 0.1
+    waves: tuple[Waves, Waves] = ((2, 0, 1, 0), (1, 1, 2, 1))
+    """of the means of the two classes"""
 
     @property
     def means(self) -> Array:
-        """`(2, pixels)`: sinusoids of different frequency and phase."""
+        """`(2, pixels)`: products of two sinusoids, down the rows and along the columns."""
         turns = 2 * np.pi * np.arange(self.size) / self.size
-        waves = [np.outer(np.sin(2 * turns), np.sin(turns)), np.outer(np.sin(turns + 1), np.sin(2 * turns + 1))]
-        return self.amplitude * np.stack(waves).reshape(2, -1)
+        products = [np.outer(np.sin(a * turns + b), np.sin(c * turns + d)) for a, b, c, d in self.waves]
+        return self.amplitude * np.stack(products).reshape(2, -1)
 
     @property
     def covariance(self) -> Array:
@@ -142,6 +146,11 @@ class ToyResult:
 
     def debiased(self) -> pd.DataFrame:
         return debiased(self.curves, self.geometry, chance=0.5)
+
+
+def whole_accuracy(world: ToyWorld, regressions: int = 15, train: int = 100, test: int = 1000, seed: int = 0) -> float:
+    """The accuracy on unmodified images, as in `run_toy`."""
+    return run_toy(world, (), regressions, train, test, seed).curves["accuracy"].iloc[0]  # type: ignore[no-any-return]
 
 
 def run_toy(

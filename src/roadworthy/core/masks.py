@@ -94,5 +94,12 @@ def of_either_kind(ids: Ids, shape: tuple[int, int], largest: float, key: Key) -
     return at_random_shares(ranks, ids, largest, key)
 
 
+def random_masks(ids: Ids, shape: tuple[int, int], largest: float, kind: str, key: Key) -> Removed:
+    """A random fraction below `largest` of each image: scattered pixels or blobs ("either"), or "scatter" alone."""
+    if kind == "either":
+        return of_either_kind(ids, shape, largest, key)
+    return at_random_shares(MASKS[kind](ids, shape, key.fold(kind)), ids, largest, key)
+
+
 def _ranks(field: torch.Tensor, shape: tuple[int, int]) -> Ranks:
     return field.argsort(dim=1).argsort(dim=1).reshape(-1, *shape)

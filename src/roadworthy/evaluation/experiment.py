@@ -18,9 +18,11 @@ from roadworthy.training.trainer import Augment
 
 Target = Literal["label", "prediction"]
 
-EVALUATORS = ("no-retrain", "retrain", "fine-tuned")
-TRAINED_EVALUATORS = ("retrain", "fine-tuned")
+POINT_EVALUATORS = ("retrain", "warm-start")
+"""Evaluators that train a model for each point, on train images with the masks of that point."""
+TRAINED_EVALUATORS = (*POINT_EVALUATORS, "fine-tuned")
 """Evaluators that need train images and a recipe."""
+EVALUATORS = ("no-retrain", *TRAINED_EVALUATORS)
 
 
 _CPU = torch.device("cpu")

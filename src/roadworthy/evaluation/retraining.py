@@ -1,4 +1,4 @@
-"""Evaluators that train: one model retrained for every point (ROAR, KAR), or one fine-tuned once.
+"""Evaluators that train: a model for every point, from scratch (ROAR, KAR) or further, or one fine-tuned once.
 
 Train images are imputed as they are needed. Masks are those of the point; noise is fresh in every epoch but keyed.
 Initialization, order of batches and validation split depend on the seed alone, so points are paired.
@@ -45,15 +45,17 @@ class Mapped:
 class Retrain:
     """A new model for every point, trained on images like it: ROAR for MoRF, KAR for LeRF.
 
-    `train` holds the maps of the method under evaluation. `network()` makes a fresh network. `augment` is applied after
-    imputation. `test` is read by `select="best-on-test"` alone. With `checkpoint`, a file for one point, an interrupted
-    training resumes after its last complete epoch.
+    `train` holds the maps of the method under evaluation. `network()` makes a fresh network; with `start` instead, a
+    copy of that model is trained further (a warm start). `augment` is applied after imputation. `test` is read by
+    `select="best-on-test"` alone. With `checkpoint`, a file for one point, an interrupted training resumes after its
+    last complete epoch.
     """
 
     recipe: Recipe
     train: Mapped
-    network: Callable[[], Any]
+    network: Callable[[], Any] | None = None
     _: KW_ONLY
+    start: Normalized | None = None
     test: Mapped | None = None
     loss: Loss = cross_entropy
     augment: Augment | None = None
@@ -63,7 +65,10 @@ class Retrain:
 
     def __post_init__(self) -> None:
         check_labeled(self.train.data)
-        check_factory(self.network)
+        if (self.network is None) == (self.start is None):
+            raise InputError("retraining needs network=, a function that makes new networks, or start=, a model")
+        if self.network is not None:
+            check_factory(self.network)
         if self.recipe.select == "best-on-test" and self.test is None:
             raise InputError('select="best-on-test" needs test=Mapped(data, maps): the images it is best on')
 
@@ -84,8 +89,6 @@ class Retrain:
                 ((_, images),) = imputed(imputer, batch, test_ranks, (fraction,), key)
                 yield images, batch.labels
 
-        with point_key.fold("init").torch_rng():
-            model = as_model(self.network()).to(self.device)
         trainer = Trainer(
             self.recipe,
             data,
@@ -97,7 +100,13 @@ class Retrain:
             _checkpoint(self.checkpoint, self.recipe, fraction, point_key),
             self.on_epoch,
         )
-        return _fitted(trainer, model, f"fraction {fraction:g}, seed {key.seed}")
+        return _fitted(trainer, self._begin(point_key.fold("init")), f"fraction {fraction:g}, seed {key.seed}")
+
+    def _begin(self, key: Key) -> Normalized:
+        if self.network is None:
+            return deepcopy(self.start).to(self.device)  # type: ignore[union-attr]
+        with key.torch_rng():
+            return as_model(self.network()).to(self.device)
 
 
 @final

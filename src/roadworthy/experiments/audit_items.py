@@ -6,7 +6,7 @@ images that were imputed with the masks of others · geometry: γ of one method'
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -133,14 +133,14 @@ class AuditDesign:
             "width": WIDTH,
             "learned": TRAIN_PIXELS,
             "tested": TEST_PIXELS,
-            "recipe": asdict(RECIPE),
+            "recipe": RECIPE.spec,
             **fractions,
         }
         masks = {
             "fraction": measure.fraction,
             "classifier": settings.classifier,
             "side": classifier.side,
-            "recipe": asdict(classifier.recipe),
+            "recipe": classifier.recipe.spec,
             "folds": FOLDS,
         }
         reader = {"folds": FOLDS, "rounds": ROUNDS, "permutations": PERMUTATIONS, "ridge": RIDGE, "curve": list(CURVE)}

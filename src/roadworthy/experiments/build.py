@@ -4,7 +4,6 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -204,7 +203,7 @@ def _fingerprinted(spec: Spec, key: str, prints: Fingerprints) -> Spec:
 def _imputer_spec(plan: Plan, name: str, prints: Fingerprints, train: str) -> Spec:
     spec = plan.imputers[name]
     if name in plan.trained_imputers and plan.gain is not None:
-        return {**spec, "train": train, "recipe": asdict(plan.gain)}
+        return {**spec, "train": train, "recipe": plan.gain.spec}
     if name in plan.imputer_files or "function" in spec:
         return _fingerprinted(spec, f"imputers.{name}", prints)
     if lookup("imputers", spec["name"]).needs_data:
@@ -217,7 +216,7 @@ def _training_spec(plan: Plan, prints: Fingerprints, train: str) -> Spec:
         return {}
     functions = {key: value for key, value in (("loss", plan.loss), ("augment", plan.augment)) if value}
     sources = {f"{key}_fingerprint": prints.files[name] for key, name in functions.items() if name in prints.files}
-    return {"train": train, "recipe": asdict(plan.recipe), **functions, **sources}
+    return {"train": train, "recipe": plan.recipe.spec, **functions, **sources}
 
 
 def _placeless(spec: Spec) -> Spec:
@@ -251,7 +250,7 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
         threads=plan.threads,
         train=train,
         recipe=plan.recipe,
-        network=(lambda: build_network(plan)) if plan.retrains else None,
+        network=(lambda: build_network(plan)) if "retrain" in plan.point_evaluators else None,
         loss=build_loss(plan),
         augment=build_augment(plan),
     )

@@ -13,7 +13,14 @@ from roadworthy.core.masks import FRACTIONS
 from roadworthy.core.types import UNLABELED, Dataset, Order
 from roadworthy.datasets.verified import verified
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
-from roadworthy.evaluation.experiment import EVALUATORS, TRAINED_EVALUATORS, Experiment, Setting, Target
+from roadworthy.evaluation.experiment import (
+    EVALUATORS,
+    POINT_EVALUATORS,
+    TRAINED_EVALUATORS,
+    Experiment,
+    Setting,
+    Target,
+)
 from roadworthy.evaluation.sweep import source_of
 from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_data, as_imputers, as_method
 from roadworthy.experiments.arguments import (
@@ -86,8 +93,9 @@ def compare(
     "module:function", or a method of Captum, zennit, pytorch-grad-cam, shap or Quantus (docs/bridges.md).
     `imputers`: one or several, as objects or registry names; give {name: imputer} to name them yourself.
     `orders`: "morf" and "lerf", or {name: order}.
-    `evaluators`: "no-retrain" (ROAD), "retrain" (ROAR, KAR), "fine-tuned". The last two need `train`, labeled images,
-    and a `recipe`; `network()` makes a fresh network, by default the model's own architecture with new weights.
+    `evaluators`: "no-retrain" (ROAD), "retrain" (ROAR, KAR), "warm-start", "fine-tuned". All but the first need
+    `train`, labeled images, and a `recipe`; `network()` makes a fresh network, by default the model's own architecture
+    with new weights.
     `target`: the class that is explained and whose probability is reported. Accuracy is always against the label.
     `controls`: ranked with the methods and marked; () for none.
     `confidence`: of all intervals. `margin`: methods whose scores surely differ by less are tied.
@@ -199,7 +207,9 @@ def _design(
         batch_size=experiment.batch_size,
         threads=torch.get_num_threads(),
         blocks=_blocks("test", rows),
-        train_blocks=_blocks("train", sequential_rows(train_images, size)) if "retrain" in evaluators else (),
+        train_blocks=_blocks("train", sequential_rows(train_images, size))
+        if set(evaluators) & set(POINT_EVALUATORS)
+        else (),
         early_stopping=early_stopping,
         confidence=confidence,
         margin=margin,
@@ -289,10 +299,10 @@ def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
     if experiment.train is None:
         return
     precomputed = [name for name, method in experiment.methods.items() if isinstance(method, PrecomputedMaps)]
-    if "retrain" in evaluators and precomputed:
+    for name in (name for name in evaluators if precomputed and name in POINT_EVALUATORS):
         raise InputError(
-            f"{precomputed[0]}: precomputed maps cover the images of data only, but 'retrain' needs maps of the train "
-            "images too: give an attribution or a function, or leave 'retrain' out"
+            f"{precomputed[0]}: precomputed maps cover the images of data only, but {name!r} needs maps of the train "
+            f"images too: give an attribution or a function, or leave {name!r} out"
         )
     if gains:
         check_apart(experiment.train, experiment.data)

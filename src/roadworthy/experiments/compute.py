@@ -19,7 +19,7 @@ from roadworthy.core.random import Key
 from roadworthy.core.results import Point, Predictions
 from roadworthy.core.types import Batch, Dataset, Evaluator, Imputer, Maps, Order
 from roadworthy.datasets.subsets import picked
-from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.experiment import POINT_EVALUATORS, Experiment
 from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain
 from roadworthy.evaluation.sweep import Curve, explain, predictions, sweep, tied
@@ -99,7 +99,7 @@ def _fine_tuned(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoin
 
 
 def _predictions(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint: Path | None) -> Computed:
-    if items[0].spec["evaluator"] == "retrain":
+    if items[0].spec["evaluator"] in POINT_EVALUATORS:
         for item in items:
             yield item, _retrained(worker, item, inputs, checkpoint)
         return
@@ -124,8 +124,7 @@ def _predictions(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoi
 
 def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | None) -> Arrays:
     experiment, point = worker.experiment, Point(**item.label)
-    if experiment.network is None:
-        raise InputError("retraining needs network=, a function that makes a fresh network")
+    warm = point.evaluator == "warm-start"
     baselines = of_kind(item, "baseline")
     rows = [row for need in baselines for row in block_of(need).rows]
     order, key = _order(experiment, point.order), Key(point.seed)
@@ -134,7 +133,8 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
     evaluator = Retrain(
         worker.recipe(),
         Mapped(train, _all_maps(item, "train", train, inputs)),
-        experiment.network,
+        None if warm else experiment.network,
+        start=experiment.model if warm else None,
         test=Mapped(test, _all_maps(item, "test", test, inputs)),
         loss=experiment.loss,
         augment=experiment.augment,
@@ -142,7 +142,7 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
         device=experiment.device,
     )
     result = evaluator.fit(order, imputer, point.fraction, key)
-    curve, parts = Curve(point.order, point.imputer, "retrain", point.seed), []
+    curve, parts = Curve(point.order, point.imputer, point.evaluator, point.seed), []
     model = recognized(result.model, first_images(experiment.data), experiment.device)
     with eval_mode(model, experiment.device):
         predictor = NoRetrain(model, experiment.device)

@@ -11,7 +11,7 @@ import torch
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Imputer
 from roadworthy.datasets import first
-from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.experiment import POINT_EVALUATORS, Experiment
 from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain
 from roadworthy.evaluation.sweep import Curve, explain, source_of, sweep
@@ -82,7 +82,7 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
     with Key(0).fold("estimate").torch_rng(), threads(plan.threads), eval_mode(experiment.model, experiment.device):
         compile_now()
         batch = _few(experiment)
-        maps = _map_seconds(experiment, batch) * (images + (train_images if plan.retrains else 0))
+        maps = _map_seconds(experiment, batch) * (images + (train_images if plan.point_evaluators else 0))
         trainings = 0.0
         gain: Imputer = Constant(0.5)
         for recipe in (imputer for imputer in experiment.imputers.values() if isinstance(imputer, GainRecipe)):
@@ -167,18 +167,20 @@ def _some_maps(ids: torch.Tensor, shape: torch.Size) -> torch.Tensor:
 def _training_seconds(plan: Plan, experiment: Experiment, imputers: Mapping[str, Imputer]) -> float:
     """Per image and epoch, of all trainings of evaluators together."""
     total, counts = 0.0, plan.counts()
-    retrained = Counter(imputer for _, imputer, evaluator in plan.settings if evaluator == "retrain")
+    retrained = Counter(
+        (imputer, evaluator) for _, imputer, evaluator in plan.settings if evaluator in POINT_EVALUATORS
+    )
     tuned = {imputer for _, imputer, evaluator in plan.settings if evaluator == "fine-tuned"}
     others = len(plan.trained_imputers) + len(tuned) * len(plan.seeds)
     per_setting = (counts["trainings"] - others) / max(1, sum(retrained.values()))
-    for name, settings in retrained.items():
-        total += settings * per_setting * _retrain_seconds(experiment, imputers[name])
+    for (name, evaluator), settings in retrained.items():
+        total += settings * per_setting * _retrain_seconds(experiment, imputers[name], evaluator == "warm-start")
     for name in tuned:
         total += len(plan.seeds) * _fine_tune_seconds(experiment, imputers[name])
     return total
 
 
-def _retrain_seconds(experiment: Experiment, imputer: Imputer) -> float:
+def _retrain_seconds(experiment: Experiment, imputer: Imputer, warm: bool) -> float:
     data, recipe = _train_images(experiment)
     order = next(iter(experiment.orders.values()))
 
@@ -187,7 +189,8 @@ def _retrain_seconds(experiment: Experiment, imputer: Imputer) -> float:
         Retrain(
             _short(recipe),
             Mapped(data, maps),
-            experiment.network or (lambda: None),
+            None if warm else experiment.network,
+            start=experiment.model if warm else None,
             loss=experiment.loss,
             augment=experiment.augment,
             device=experiment.device,

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from roadworthy import statistics
 from roadworthy.attributions.controls import Blurred
 from roadworthy.core.results import Copy, Point
-from roadworthy.evaluation.experiment import Setting
+from roadworthy.evaluation.experiment import POINT_EVALUATORS, Setting
 from roadworthy.experiments.items import Block, Item, Spec
 
 Until = Literal["ranked", "best"]
@@ -118,7 +118,7 @@ class Design:
             return self.items(point._replace(method=copy.of, order=swapped), blocks, {})
         if point.fraction == 0 and point.evaluator == "no-retrain":
             return tuple(self.baseline(block) for block in blocks)
-        if point.evaluator == "retrain":
+        if point.evaluator in POINT_EVALUATORS:
             return (self.retrained(point, blocks, copy),)
         return tuple(self.predictions(point, block, copy) for block in blocks)
 
@@ -190,8 +190,9 @@ class Design:
 
     def _retrained(self, point: Point, blocks: Sequence[Block], copy: Copy | None) -> Item:
         needs = [self.baseline(block) for block in blocks]
-        spec: dict[str, Any] = {"evaluator": "retrain", "fraction": point.fraction, "seed": point.seed}
-        spec |= {"training": self.training, "network": self.network, "threads": self.threads}
+        spec: dict[str, Any] = {"evaluator": point.evaluator, "fraction": point.fraction, "seed": point.seed}
+        start = {"network": self.network} if point.evaluator == "retrain" else {"model": self.model}
+        spec |= {"training": self.training, **start, "threads": self.threads}
         if point.fraction > 0:
             needs += [self.map_item(point.method, block, copy) for block in (*blocks, *self.train_blocks)]
             needs += self.imputer_item(point.imputer)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -20,9 +20,9 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from roadworthy.core.errors import ModelError, TrainingError
+from roadworthy.core.errors import InputError, ModelError, TrainingError
 from roadworthy.core.files import write_atomically
-from roadworthy.core.masks import of_either_kind
+from roadworthy.core.masks import random_masks
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Images
 from roadworthy.datasets.subsets import spans
@@ -39,12 +39,13 @@ from roadworthy.training.trainer import Readable, readable, split
 class GainRecipe:
     """How to train a GAIN; the defaults are the paper's for CIFAR-10, on one GPU.
 
-    `alpha` weighs the reconstruction of kept pixels against fooling the discriminator. `hint` is the fraction of pixels
-    whose true mask value the discriminator sees. Each image loses a random fraction of its pixels, up to `largest`,
-    scattered or in blobs. `schedule` "cosine" anneals `lr` to 0, so that a short training converges; the paper uses
-    "constant". `width` is the width of the first layer, `blocks` the number of residual blocks, `noise` the standard
-    deviation of the generator's input at removed pixels. A fraction `validation` of the images is held out: the weights
-    of the epoch with the lowest imputation MSE on them are kept.
+    `alpha` weighs the reconstruction of kept pixels against fooling the discriminator. `hint` is the fraction of
+    pixels whose true mask value the discriminator sees. Each image loses a random fraction of its pixels, up to
+    `largest`; with `masks` "either" they are scattered or in blobs, with "scatter" always scattered, as in the paper.
+    `schedule` "cosine" anneals `lr` to 0, so that a short training converges; the paper uses "constant". `width` is
+    the width of the first layer, `blocks` the number of residual blocks, `noise` the standard deviation of the
+    generator's input at removed pixels. A fraction `validation` of the images is held out: the weights of the epoch
+    with the lowest imputation MSE on them are kept.
     """
 
     epochs: int = 100
@@ -56,6 +57,7 @@ class GainRecipe:
     width: int = 64
     blocks: int = 4
     largest: float = 0.9
+    masks: Literal["either", "scatter"] = "either"
     noise: float = 0.01
     validation: float = 0.05
     seed: int = 0
@@ -66,8 +68,15 @@ class GainRecipe:
         check_range("hint", self.hint, 0 <= self.hint < 1, "must be a fraction of pixels in [0, 1)")
         check_range("largest", self.largest, 0 < self.largest <= 1, "the largest fraction to remove must be in (0, 1]")
         check_range("noise", self.noise, 0 <= self.noise < math.inf, "a standard deviation must be 0 or more")
+        if self.masks not in ("either", "scatter"):
+            raise InputError(f"masks={self.masks!r}: choose either or scatter")
         check_positive_integer("width", self.width)
         check_positive_integer("blocks", self.blocks)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The fields, for ids. `masks` only where it is not the default: ids from before it was a field stay valid."""
+        return {name: value for name, value in asdict(self).items() if name != "masks" or value != "either"}
 
     @property
     def optimization(self) -> Recipe:
@@ -201,7 +210,7 @@ def packed(batch: Batch, recipe: GainRecipe, key: Key) -> tuple[Tensor, Tensor]:
     """Inputs for `Adversaries` and targets for `losses`; masks, noise and hints are drawn by key."""
     ids, images = batch.ids, batch.images
     height, width = images.shape[-2:]
-    removed = of_either_kind(ids, (height, width), recipe.largest, key.fold("masks"))[:, None].float()
+    removed = random_masks(ids, (height, width), recipe.largest, recipe.masks, key.fold("masks"))[:, None].float()
     hinted = key.fold("hint").uniform(ids, (1, height, width)) < recipe.hint
     field = key.fold("noise").normal(ids, tuple(images.shape[1:]))
     hint = torch.where(hinted, removed, 0.5)

@@ -22,6 +22,7 @@ EpochBatches = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
 """epoch -> the (inputs, targets) of that epoch"""
 Loss = Callable[[Tensor, Tensor], Tensor]
 """(outputs, targets) -> the mean loss of a batch, a scalar"""
+_USUAL = torch.contiguous_format
 Checkpoint = Mapping[str, Tensor]
 """State after an epoch: current weights, those of the best epoch, optimizer state and training curve."""
 
@@ -69,10 +70,10 @@ def fit(
     each epoch; training started from it with `start` continues exactly as an uninterrupted run.
     """
     parameters = _trainable(network)
-    optimizer = OPTIMIZERS[recipe.optimizer](parameters, recipe)
-    records = _restore(start, network, optimizer) if start else []
-    best = _tensors("best.", start) if start else {}
-    with _modes_restored(network):
+    with _modes_restored(network), _memory_format(network, recipe.channels_last):
+        optimizer = OPTIMIZERS[recipe.optimizer](parameters, recipe)
+        records = _restore(start, network, optimizer) if start else []
+        best = _tensors("best.", start) if start else {}
         for epoch in range(len(records), recipe.epochs):
             if _out_of_patience(records, recipe):
                 break
@@ -130,17 +131,28 @@ def _checkpoint(
         for name, value in values.items()
         if isinstance(value, Tensor)
     }
-    return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()} | {"curve": curve(records)}
+    copies = {name: tensor.detach().cpu().clone(memory_format=_USUAL) for name, tensor in tensors.items()}
+    return copies | {"curve": curve(records)}
 
 
 def _restore(start: Checkpoint, network: nn.Module, optimizer: torch.optim.Optimizer) -> list[EpochRecord]:
     network.load_state_dict(_tensors("network.", start))
+    parameters = optimizer.param_groups[0]["params"]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in _tensors("optimizer.", start).items():
         index, _, name = key.partition(".")
-        state.setdefault(int(index), {})[name] = tensor.clone()
+        state.setdefault(int(index), {})[name] = _like(parameters[int(index)], tensor)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return [EpochRecord(int(row[0]), row[1], row[2], int(row[3]), row[4]) for row in start["curve"].tolist()]
+
+
+def _like(parameter: Tensor, state: Tensor) -> Tensor:
+    """A copy with the strides of the parameter, as the optimizer made it: other strides may round differently."""
+    return (
+        torch.empty_like(parameter, dtype=state.dtype, device=state.device).copy_(state)
+        if state.shape == parameter.shape
+        else state.clone()
+    )
 
 
 def _tensors(prefix: str, checkpoint: Checkpoint) -> dict[str, Tensor]:
@@ -194,6 +206,19 @@ def _on_device_of(parameter: Tensor, batches: Iterable[tuple[Tensor, Tensor]]) -
 def _set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
     for group in optimizer.param_groups:
         group["lr"] = lr
+
+
+@contextmanager
+def _memory_format(network: nn.Module, channels_last: bool) -> Iterator[None]:
+    """Convolutions follow the format of their weights, whatever that of their input."""
+    if not channels_last:
+        yield
+        return
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    try:
+        yield
+    finally:
+        network.to(memory_format=_USUAL)  # type: ignore[call-overload]
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, final
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, final
 
 import torch
 from torch import nn
@@ -25,6 +25,10 @@ class Recipe:
     the paper's code, and is meant for comparison with it. Training stops after `patience` epochs without improvement;
     0 disables early stopping.
 
+    `channels_last` trains with convolutions in that memory format, which is faster on most CPUs. It changes the last
+    bits of the weights, and a network that calls `view` on its activations may refuse it. The trained network has the
+    usual format again.
+
     `fit` itself uses neither `batch_size`, `select` nor `validation`: they are for the caller, who supplies the
     batches and the `measure`.
     """
@@ -41,6 +45,7 @@ class Recipe:
     select: Literal["validation", "last", "best-on-test"] = "validation"
     validation: float = 0.1
     patience: int = 0
+    channels_last: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
@@ -66,6 +71,11 @@ class Recipe:
     def lr_at(self, epoch: int) -> float:
         """The learning rate of `epoch`, constant within it."""
         return self.lr * SCHEDULES[self.schedule](self, epoch)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The fields, for ids. `channels_last` only where it is set: ids from before it was a field stay valid."""
+        return {name: value for name, value in asdict(self).items() if name != "channels_last" or value}
 
 
 SCHEDULES: dict[str, Callable[[Recipe, int], float]] = {

@@ -152,7 +152,10 @@ def accuracy(model: Normalized, batches: Filled) -> float:
 
 
 def _prefetched(batches: Iterator[Any]) -> Iterator[Any]:
-    """Prepare the next batch on another thread while the current one is used."""
+    """Prepare the next batch on another thread while the current one is used. One thread of torch means one in all."""
+    if torch.get_num_threads() == 1:
+        yield from batches
+        return
     with ThreadPoolExecutor(1) as worker:
         pending = worker.submit(next, batches, None)
         while (batch := pending.result()) is not None:

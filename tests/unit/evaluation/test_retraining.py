@@ -256,6 +256,21 @@ def test_fine_tuning_starts_from_the_given_model_and_leaves_it_unchanged():
     assert accuracy_of(linear, LINEAR, BLOCK) < 0.65
 
 
+def test_a_warm_start_trains_a_copy_of_the_given_model_on_the_masks_of_the_point():
+    with Key(5).torch_rng():
+        given = as_model(network())
+    before, one_step = weights(given), replace(SHORT, epochs=1, lr=1e-12, select="last")
+    warm = Retrain(one_step, Mapped(TRAIN_DATA, TRAIN.truth), start=given)
+    # With a vanishing learning rate only the start counts: the given weights, whatever the seed.
+    for seed in (0, 1):
+        assert torch.allclose(weights(warm.fit(MORF, LINEAR, BLOCK, Key(seed)).model), before, atol=1e-9)
+    # The masks show the class, and that is what is learned; before, the model guesses (50 of 100, deviation 5).
+    learned = replace(warm, recipe=SHORT).fit(MORF, FIXED, BLOCK, Key(0)).model
+    assert accuracy_of(given, FIXED, BLOCK) < 0.65
+    assert accuracy_of(learned, FIXED, BLOCK) > 0.95
+    assert torch.equal(weights(given), before)
+
+
 # ── errors before training ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -298,6 +313,8 @@ def test_an_image_in_both_splits_is_named():
         (lambda: Mapped(TRAIN_DATA, TRAIN.truth[:5]), ShapeError, "5 maps for 200 images"),
         (lambda: evaluator(replace(SHORT, select="best-on-test")), InputError, "needs test=Mapped"),
         (lambda: Retrain(SHORT, Mapped(Arrays(TRAIN.images), TRAIN.truth), network), InputError, "without a label"),
+        (lambda: Retrain(SHORT, Mapped(TRAIN_DATA, TRAIN.truth)), InputError, "network=.* or start="),
+        (lambda: evaluator(start=as_model(network())), InputError, "network=.* or start="),
         (lambda: FineTuned(SHORT, TRAIN_DATA, as_model(network()), largest=1), RangeError, "largest=1"),
         (
             lambda: FineTuned(replace(SHORT, select="best-on-test"), TRAIN_DATA, as_model(network())),

@@ -13,7 +13,7 @@ import worlds
 from roadworthy.attributions.controls import blurred
 from roadworthy.core.results import Copy
 from roadworthy.datasets import Arrays
-from roadworthy.evaluation.experiment import Experiment, Setting
+from roadworthy.evaluation.experiment import TRAINED_EVALUATORS, Experiment, Setting
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors import InProcess
 from roadworthy.experiments.items import Block
@@ -152,7 +152,7 @@ def test_an_inverted_copy_has_the_predictions_of_the_other_order():
 # ── predictions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("evaluator", ["no-retrain", "retrain", "fine-tuned"])
+@pytest.mark.parametrize("evaluator", ["no-retrain", "retrain", "warm-start", "fine-tuned"])
 def test_blocks_in_another_order_give_the_same_predictions_in_the_order_of_the_images(evaluator):
     live = experiment(network=network, model=_trained())
     _, _, found = run(live, evaluators=(evaluator,))
@@ -169,7 +169,7 @@ def _trained():
         return as_model(network())
 
 
-@pytest.mark.parametrize("evaluator", ["no-retrain", "retrain", "fine-tuned"])
+@pytest.mark.parametrize("evaluator", ["no-retrain", "retrain", "warm-start", "fine-tuned"])
 def test_without_removal_a_curve_starts_at_the_evaluators_own_plain_accuracy(evaluator):
     _, _, found = run(experiment(network=network, model=_trained()), evaluators=(evaluator,))
     plain = {point: predictions.probability for point, predictions in found.items() if point.fraction == 0}
@@ -187,7 +187,7 @@ def test_a_training_is_stored_with_its_curve_and_the_epoch_that_was_kept():
     assert any(name.startswith("weights.") for name in store.read(tuned))
 
 
-@pytest.mark.parametrize("evaluator", ["no-retrain", "retrain", "fine-tuned"])
+@pytest.mark.parametrize("evaluator", ["no-retrain", "retrain", "warm-start", "fine-tuned"])
 def test_an_imputer_is_trained_first_and_then_used(evaluator):
     # The fine-tuned model at fraction 0 asked for the GAIN, which that point does not need and did not get.
     live = experiment(imputers={"gain": replace(gains.TINY, epochs=1)}, network=network, model=_trained())
@@ -202,7 +202,7 @@ def test_the_given_model_is_left_as_it_was():
     model = _trained()
     before = [tensor.clone() for tensor in model.state_dict().values()]
     model.train()
-    run(experiment(network=network, model=model), evaluators=("retrain", "fine-tuned"))
+    run(experiment(network=network, model=model), evaluators=TRAINED_EVALUATORS)
     assert all(torch.equal(a, b) for a, b in zip(before, model.state_dict().values(), strict=True))
     assert model.training
 

@@ -84,6 +84,14 @@ def test_every_kind_of_work_costs_what_its_passes_cost(ticking):
     assert estimated.seconds == pytest.approx(sum(seconds.values()))  # all of it is missing
 
 
+def test_a_warm_start_costs_as_much_as_retraining(ticking):
+    evaluation = {**SECTIONS["evaluation"], "evaluators": ["retrain", "warm-start"]}
+    plan = ticking.plan(**{**SECTIONS, "evaluation": evaluation})
+    seconds = {work.kind: work.seconds for work in estimate(plan, plan.counts()).work}
+    # 8 methods × 2 orders × 2 imputers × 2 evaluators × 2 seeds × 2 fractions above 0, and one per evaluator and seed
+    assert seconds["trainings"] == pytest.approx((8 * 2 * 2 * 2 * 2 * 2 + 4) * 12 * 5 / 1000)
+
+
 def test_a_model_that_exists_costs_no_training_and_the_global_generator_is_left_alone(ticking):
     plan = ticking.plan(
         model={"factory": "ticking:Ticking"}, methods={"own": None, "G": None, "GB": "gb"}, evaluation={"controls": []}

@@ -171,6 +171,18 @@ def test_a_retrained_model_needs_maps_of_train_and_test_images():
     assert needs == [("baseline", "test")] * 4 + [("maps", "test")] * 4 + [("maps", "train")] * 2
 
 
+def test_a_warm_start_depends_on_the_given_weights_and_retraining_on_the_architecture_alone():
+    point = Point("good", "morf", "linear", "retrain", 0.0, 0)
+    for evaluator, same in (("retrain", True), ("warm-start", False)):
+        one, other = (
+            design(model=model, network={"name": "net"}, evaluators=(evaluator,))._retrained(
+                point._replace(evaluator=evaluator), (), None
+            )
+            for model in ({"fingerprint": "m"}, {"fingerprint": "n"})
+        )
+        assert (one.id == other.id) == same
+
+
 def test_a_model_is_fine_tuned_once_per_imputer_and_seed():
     tuned = design(evaluators=("fine-tuned",), imputers=("linear", "fixed"), seeds=(0, 1))
     _, (wave,) = run(tuned)

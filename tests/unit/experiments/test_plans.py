@@ -126,8 +126,16 @@ def test_the_training_without_removal_is_shared():
     # 4 maps on two splits; 4 × 2 orders × 3 evaluators × 2 seeds × 2 fractions; retrained: 4 × 2 × 2 at .5 and one per
     # seed without removal; fine-tuned: one per seed
     assert read.counts() == {"maps": 8, "points": 96, "trainings": 16 + 2 + 2}
-    assert read.retrains
-    assert not plan().retrains
+    assert read.point_evaluators == ("retrain",)
+    assert plan().point_evaluators == ()
+
+
+def test_a_warm_start_is_a_training_per_point_like_retraining():
+    evaluation = {"controls": [], "evaluators": ["retrain", "warm-start"]}
+    read = plan(TRAINING, evaluation=evaluation)
+    # 1 map on two splits; 2 orders × 2 evaluators × 2 seeds at .5, and one per evaluator and seed without removal
+    assert read.point_evaluators == ("retrain", "warm-start")
+    assert read.counts() == {"maps": 2, "points": 16, "trainings": 8 + 4}
 
 
 def test_the_train_split_is_the_data_with_the_options_of_train():
@@ -440,7 +448,7 @@ def test_the_ready_made_plans_are_valid(path):
 
 
 def test_the_ready_made_plans_are_found():
-    assert len(PLANS) == 11
+    assert len(PLANS) == 14
 
 
 def test_reading_plans_imports_no_engine():

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 import gains
-from roadworthy.core.errors import RangeError, TrainingError
+from roadworthy.core.errors import InputError, RangeError, TrainingError
+from roadworthy.core.masks import random_masks
 from roadworthy.core.random import Key
 from roadworthy.datasets import Arrays
 from roadworthy.evaluation.quality import imputation_quality
 from roadworthy.imputers import DatasetMean
 from roadworthy.training import gain as gain_training
-from roadworthy.training.gain import train_gain
+from roadworthy.training.gain import GainRecipe, train_gain
 from roadworthy.training.gain_search import grid, search
 
 
@@ -73,6 +74,22 @@ def test_a_longer_training_resumes_a_shorter_one_but_not_one_with_other_settings
         seen.clear()
         train_gain(recipe, data, checkpoint=tmp_path / "other.checkpoint", on_epoch=seen.append)
         assert [record.epoch for record in seen] == [0]
+
+
+def test_masks_are_scattered_or_of_either_kind():
+    assert "masks" not in GainRecipe().spec  # ids from before the field existed
+    assert GainRecipe(masks="scatter").spec == {**GainRecipe().spec, "masks": "scatter"}
+    removed = {kind: random_masks(torch.arange(200), (16, 16), 0.5, kind, Key(0)) for kind in ("either", "scatter")}
+    # Neighbors of scattered pixels are removed as often as others are; within blobs almost always.
+    for kind, low, high in (("scatter", -0.05, 0.05), ("either", 0.2, 0.6)):
+        ranks = removed[kind].float()
+        centered = ranks - ranks.mean(dim=(1, 2), keepdim=True)
+        correlation = (centered[:, :, 1:] * centered[:, :, :-1]).mean() / centered.square().mean()
+        assert low < float(correlation) < high
+    # uniform on [0, .5): mean .25, standard deviation .144, of the mean of 200 .01
+    assert float(removed["scatter"].float().mean()) == pytest.approx(0.25, abs=0.04)
+    with pytest.raises(InputError, match="masks='stripes': choose either or scatter"):
+        GainRecipe(masks="stripes")
 
 
 def test_a_training_that_becomes_nan_is_an_error_and_its_last_good_checkpoint_is_kept(monkeypatch, tmp_path):

@@ -1,6 +1,8 @@
 """The training loop: arithmetic by hand, reproducibility to the byte, no side effects, selection and checkpoints."""
 
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -11,6 +13,7 @@ from torch.nn.functional import mse_loss
 
 from roadworthy.core.errors import ModelError, RangeError, ShapeError
 from roadworthy.core.random import Key
+from roadworthy.training.checkpoints import CheckpointFile
 from roadworthy.training.loop import Checkpoint, EpochBatches, EpochRecord, best_epoch, fit, shuffled
 from roadworthy.training.recipe import Recipe
 
@@ -267,6 +270,49 @@ def test_patience_stops_a_training_that_no_longer_improves(patience: int, epochs
     # The measure improves in epochs 1 and 4; the tie in epoch 2 is no improvement. With patience 3, epoch 4 is reached.
     _, records = steered([0.1, 0.5, 0.5, 0.4, 0.8, 0.2, 0.2], patience=patience)
     assert len(records) == epochs
+
+
+def small_convolutions() -> nn.Module:
+    with Key(7).torch_rng():
+        return nn.Sequential(
+            nn.Conv2d(3, 16, 3, stride=2, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 1),
+            nn.Conv2d(16, 3, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        )  # fmt: skip
+
+
+def train_convolutions(recipe: Recipe, **options: object) -> nn.Module:
+    network = small_convolutions()
+    images = KEY.normal(range(24), (3, 9, 9))
+    fit(network, shuffled(images, torch.arange(24) % 3, 8, KEY), recipe, key=KEY, **options)  # type: ignore[arg-type]
+    return network
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_channels_last_gives_the_same_weights_up_to_rounding_in_the_usual_format(
+    optimizer: Literal["adam", "sgd"],
+) -> None:
+    recipe = Recipe(epochs=2, lr=1e-3, optimizer=optimizer)
+    plain, fast = (train_convolutions(replace(recipe, channels_last=flag)) for flag in (False, True))
+    for a, b in zip(plain.parameters(), fast.parameters(), strict=True):
+        assert b.is_contiguous()
+        assert torch.allclose(a, b, atol=1e-4)  # a step is at most 1e-3 in each of 6 steps; rounding is 1e-7 of it
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_channels_last_training_resumes_to_the_byte_from_a_file(
+    optimizer: Literal["adam", "sgd"], tmp_path: Path
+) -> None:
+    recipe = Recipe(epochs=4, lr=0.01, optimizer=optimizer, channels_last=True)
+    file, done = CheckpointFile(tmp_path / "state", "tag"), []
+
+    def keep_the_second(state: Checkpoint) -> None:
+        if len(state["curve"]) == 2:
+            file.write(state)
+
+    whole = train_convolutions(recipe, on_checkpoint=keep_the_second)
+    resumed = train_convolutions(recipe, start=file.read(), on_epoch=lambda record: done.append(record.epoch))
+    assert done == [2, 3]
+    assert same(whole.state_dict().values(), resumed.state_dict().values())
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])

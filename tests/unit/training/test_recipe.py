@@ -66,6 +66,12 @@ def test_patience_without_a_selection_is_an_error() -> None:
         Recipe(epochs=3, select="magic")  # type: ignore[arg-type]
 
 
+def test_the_spec_of_a_recipe_names_channels_last_only_where_it_is_set() -> None:
+    # Ids are hashes of specs: those recorded before the field existed must not change.
+    assert "channels_last" not in Recipe(epochs=1).spec
+    assert Recipe(epochs=1, channels_last=True).spec == {**Recipe(epochs=1).spec, "channels_last": True}
+
+
 def test_the_papers_recipes_have_its_learning_rates() -> None:
     cifar, food = RECIPES["paper-cifar10"], RECIPES["paper-food101"]
     assert [cifar.lr_at(epoch) for epoch in (0, 24, 25, 39)] == pytest.approx([0.01, 0.01, 0.001, 0.001])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roadworthy.core.masks import FRACTIONS
+from roadworthy.evaluation.experiment import POINT_EVALUATORS
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import Recipe
 
@@ -113,8 +114,10 @@ class Plan:
         return tuple(product(self.orders, self.imputers, self.evaluators))
 
     @property
-    def retrains(self) -> bool:
-        return any(evaluator == "retrain" for _, _, evaluator in self.settings)
+    def point_evaluators(self) -> tuple[str, ...]:
+        """The evaluators of the plan that train a model for each point."""
+        used = {evaluator for _, _, evaluator in self.settings}
+        return tuple(name for name in POINT_EVALUATORS if name in used)
 
     @property
     def blind_controls(self) -> tuple[str, ...]:
@@ -172,19 +175,19 @@ class Plan:
     def counts(self) -> dict[str, int]:
         """How much work the plan means.
 
-        Inverted copies are free: the MoRF curve of one is the LeRF curve of its method. Without removal a retrained
-        model does not depend on the method: one training per seed.
+        Inverted copies are free: the MoRF curve of one is the LeRF curve of its method. Without removal a model
+        that is trained does not depend on the method: one training per evaluator and seed.
         """
         copies = len(self.copied) or min(LEADERS, len(self.methods))
         methods = len(self.methods) + len(self.blind_controls) + copies * ("blurred" in self.controls)
         curves = methods * len(self.settings) * len(self.seeds)
-        retrained_curves = methods * sum(evaluator == "retrain" for *_, evaluator in self.settings) * len(self.seeds)
+        trained = sum(evaluator in POINT_EVALUATORS for *_, evaluator in self.settings)
         fine_tuned = {imputer for _, imputer, evaluator in self.settings if evaluator == "fine-tuned"}
         return {
-            "maps": methods * (2 if self.retrains else 1),
+            "maps": methods * (2 if self.point_evaluators else 1),
             "points": curves * len(self.fractions),
-            "trainings": retrained_curves * (len(self.fractions) - 1)
-            + self.retrains * len(self.seeds)
+            "trainings": methods * trained * len(self.seeds) * (len(self.fractions) - 1)
+            + len(self.point_evaluators) * len(self.seeds)
             + len(fine_tuned) * len(self.seeds)
             + len(self.trained_imputers),
         }

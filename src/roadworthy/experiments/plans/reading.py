@@ -257,8 +257,8 @@ def _check_settings(plan: Plan) -> None:
             f"evaluation.until: {plan.until!r} ranks the methods without retraining; "
             'add "no-retrain" to evaluation.evaluators'
         )
-    if plan.retrains and plan.map_files:
+    if plan.point_evaluators and plan.map_files:
         raise PlanError(
             f"methods.{next(iter(plan.map_files))}: precomputed maps cover the images of [data] only, "
-            "but 'retrain' needs maps of the train images too; remove one of the two"
+            f"but {plan.point_evaluators[0]!r} needs maps of the train images too; remove one of the two"
         )

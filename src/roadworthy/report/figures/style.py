@@ -46,7 +46,12 @@ styled = rc_context(
 """Decorates functions that create or write figures: matplotlib reads these settings at both times."""
 
 ORDERS = {"morf": "MoRF (lower is better)", "lerf": "LeRF (higher is better)"}
-EVALUATORS = {"no-retrain": "no retraining", "retrain": "retrained", "fine-tuned": "fine-tuned"}
+EVALUATORS = {
+    "no-retrain": "no retraining",
+    "retrain": "retrained",
+    "warm-start": "warm start",
+    "fine-tuned": "fine-tuned",
+}
 REMOVED = "fraction of pixels removed"
 
 # Imputers differ in dashes and markers: colors identify methods.
