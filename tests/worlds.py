@@ -72,7 +72,7 @@ def sides(n: int = 64, start: int = 0, size: int = 12) -> World:
 
     The truth is the block, 30 of 144 pixels. Without it, only the shape of the mask reveals the class. The mean of all
     images is brighter than any plane, so that mean imputation is visible; a plane is harmonic, so that linear
-    imputation continues it, and with noise of the same 0.01 the mask becomes invisible.
+    imputation continues it, and with noise of the same 0.01 the mask is invisible if all of the block is removed.
     """
     ids, key = range(start, start + n), Key(4).fold("sides")
     down, right = torch.meshgrid(torch.linspace(-1, 1, size), torch.linspace(-1, 1, size), indexing="ij")
