@@ -46,6 +46,11 @@ block_size = 8
 """
 
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::roadworthy.core.errors.RandomWeightsWarning", "ignore::roadworthy.core.errors.LowAccuracyWarning"
+)
+
+
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
     """A plan with two seeds, and a run directory with one of them."""

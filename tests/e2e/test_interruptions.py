@@ -42,9 +42,8 @@ def test_killed_ten_times_and_resumed_it_ends_with_the_same_bytes(project, unint
     assert contents(project / "killed often") == uninterrupted
 
 
-@pytest.mark.parametrize(("ending", "jobs"), [(signal.SIGTERM, 1), (signal.SIGINT, 2)], ids=["SIGTERM", "Ctrl-C"])
-def test_a_run_that_is_stopped_says_how_to_resume_and_exits_with_130(project, uninterrupted, ending, jobs):
-    store = f"stopped by {ending.name}"
+def stopped(project, store, jobs, ending):
+    """Send a signal to a run that has computed something; returns its exit code and what it printed."""
     process = subprocess.Popen(
         command(*words(store, jobs)),
         cwd=project,
@@ -63,9 +62,19 @@ def test_a_run_that_is_stopped_says_how_to_resume_and_exits_with_130(project, un
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == 130
+    return process.returncode, output, errors
+
+
+@pytest.mark.parametrize(("ending", "jobs"), [(signal.SIGTERM, 1), (signal.SIGINT, 2)], ids=["SIGTERM", "Ctrl-C"])
+def test_a_run_that_is_stopped_says_how_to_resume_and_exits_with_130(project, uninterrupted, ending, jobs):
+    for attempt in range(4):  # on a busy machine the run may end before the signal reaches it
+        store = f"stopped by {ending.name} {attempt}"
+        code, output, errors = stopped(project, store, jobs, ending)
+        done = len(stamps(project / store))
+        if done < len(uninterrupted):
+            break
+    assert code == 130
     assert "run again to resume" in output
     assert "Traceback" not in errors
-    done = len(stamps(project / store))
     assert 0 < done < len(uninterrupted)
     assert f"done {done}" in output_of(project, "status", store)

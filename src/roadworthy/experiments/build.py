@@ -321,11 +321,15 @@ def awaits_training(plan: Plan) -> bool:
     return plan.training is not None and not (plan.folder / plan.model.get("weights", "")).exists()
 
 
+_WITH_WEIGHTS = ("timm", "torchvision", "transformers")
+"""Libraries that bring the weights of their models."""
+
+
 def build_model(plan: Plan) -> Normalized:
     if awaits_training(plan):
         weights = plan.folder / plan.model["weights"]
         raise PlanError(f"model.weights: {weights} does not exist yet: make it with `roadworthy train` and this plan")
-    if "weights" not in plan.model and "factory" not in plan.model:
+    if not {"weights", "factory"} & set(plan.model) and plan.model["name"] not in _WITH_WEIGHTS:
         warnings.warn(
             f"model: {plan.model['name']} has no weights in this plan, so a network with random ones is explained: "
             'give a file, weights = "model.safetensors"',
