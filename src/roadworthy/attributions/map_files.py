@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ def read_maps(path: Path, name: str | None = None) -> tuple[Any, Any]:
         raise DataError(f"{path}: maps must be a file of the kind {', '.join(SUFFIXES)}")
     try:
         return _READERS[path.suffix](path, name)
-    except (OSError, ValueError, EOFError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, EOFError, KeyError, SafetensorError, BadZipFile) as error:
         if isinstance(error, InputError):
             raise
         raise DataError(f"{path}: cannot read maps ({error}); save them again as .npy or .safetensors") from error

@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from roadworthy.attributions.layouts import Layout, channels_first
@@ -51,6 +53,10 @@ class PrecomputedMaps:
         count = self.maps.shape[0]
         if count != len(map_ids):
             raise ShapeError(f"{name}: {count} maps for {len(map_ids)} images: give one map per image, in order")
+        if np.ma.is_masked(self.maps):
+            raise InputError(f"{name}: masked values have no rank: fill them, as in maps.filled(0)")
+        if len(torch.unique(map_ids)) < len(map_ids):
+            raise InputError(f"{name}: an id is given to several maps: give one map per image")
         missing = ids[~torch.isin(ids, map_ids)]
         if len(missing):
             raise ShapeError(f"{name}: no map for images {abbreviated(missing)}")
@@ -61,7 +67,8 @@ class PrecomputedMaps:
         if self.ids is None:
             raise InputError("precomputed maps without ids: give ids=, or pass them to rw.compare")
         order = torch.argsort(self.ids)
-        return torch.as_tensor(self.maps[order[torch.searchsorted(self.ids[order], ids)].numpy()])
+        maps = self.maps[order[torch.searchsorted(self.ids[order], ids)].numpy()]
+        return maps if isinstance(maps, Tensor) else torch.from_numpy(_native(np.asarray(maps)))
 
     def merged(self, ids: Ids, images: Images) -> Tensor:
         """The maps of these images, summed over classes: NaN or a wrong shape of any of them shows."""
@@ -77,6 +84,11 @@ class PrecomputedMaps:
         if maps.ndim != 4 or rule is None:
             return maps
         return reduced(channels_first("precomputed maps", maps, tuple(images.shape), self.layout), rule)
+
+
+def _native(maps: NDArray[Any]) -> NDArray[Any]:
+    """In the machine's byte order, which torch requires, and writable, as it expects."""
+    return np.array(maps, dtype=maps.dtype.newbyteorder("="))
 
 
 def of_classes(maps: Tensor, model: Model, batch: Batch) -> Tensor:

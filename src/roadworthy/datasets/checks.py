@@ -46,9 +46,7 @@ def check_pixels(images: Images, start: int = 0) -> Images:
 
 def check_batch(batch: Batch, ids: Tensor) -> None:
     """Raise unless a data set delivered float32 images in [0, 1] for exactly these `ids`, with labels."""
-    if not all(isinstance(part, Tensor) for part in (batch.ids, batch.images, batch.labels)):
-        kinds = ", ".join(type(part).__name__ for part in (batch.ids, batch.images, batch.labels))
-        raise InputError(f"a batch of the data set holds {kinds}: give tensors of ids, images and labels")
+    check_tensors(batch)
     check_kind(batch.images)
     if batch.images.dtype != torch.float32:
         raise ShapeError(f"a batch of the data set has {batch.images.dtype} images: give float32 in [0, 1]")
@@ -64,6 +62,12 @@ def check_batch(batch: Batch, ids: Tensor) -> None:
             "batches must come in the order of ids, on every pass"
         )
     check_pixels(batch.images, int(ids[0]))
+
+
+def check_tensors(batch: Batch) -> None:
+    if not all(isinstance(part, Tensor) for part in (batch.ids, batch.images, batch.labels)):
+        kinds = ", ".join(type(part).__name__ for part in (batch.ids, batch.images, batch.labels))
+        raise InputError(f"a batch of the data set holds {kinds}: give tensors of ids, images and labels")
 
 
 def check_data(data: Dataset) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from roadworthy.core.errors import DataError
 from roadworthy.core.types import Batch, Dataset, Ids
-from roadworthy.datasets.checks import check_data
+from roadworthy.datasets.checks import check_data, check_tensors
 from roadworthy.datasets.subsets import First, RandomAccess
 
 
@@ -50,6 +50,7 @@ class Verified:
             start += len(batch.ids)
 
     def _check(self, batch: Batch, rows: Tensor) -> None:
+        check_tensors(batch)
         sums = checksums(batch)
         changed = self._known[rows] & (self._sums[rows] != sums)
         if changed.any():
