@@ -7,7 +7,9 @@ import argparse
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 
+from reproduction.harvest import STAGES
 from reproduction.tables import AUDITED, EXPERIMENTS, HERE, PLANS, SHARES
 
 ROOT = HERE.parent
@@ -21,14 +23,13 @@ ALPHAS, HINTS = (1, 100), (0.01, 0.9)
 
 def commands() -> list[list[str]]:
     """The commands of roadworthy, in order; each resumes where it was stopped."""
-    names = [name for plans in EXPERIMENTS.values() for name in plans]
+    names = [*(name for plans in EXPERIMENTS.values() for name in plans), *STAGES]
     training = [["train", _plan(name)] for name in names if _lacks_weights(name)]
     runs = []
-    for plans in EXPERIMENTS.values():
-        first, *others = plans
-        runs.append(["run", _plan(first), "--store", _store(first)])
-        for other in others:  # they share the maps of the test images
-            runs.append(["merge", _store(first), "--into", _store(other)])
+    for plans in (*EXPERIMENTS.values(), *staged().values()):
+        runs.append(["run", _plan(plans[0]), "--store", _store(plans[0])])
+        for before, other in pairwise(plans):  # they share maps of the test images, some those of the train images
+            runs.append(["merge", _store(before), "--into", _store(other)])
             runs.append(["run", _plan(other), "--store", _store(other)])
     grid = [f"--alpha={alpha}" for alpha in ALPHAS] + [f"--hint={hint}" for hint in HINTS]
     search = ["gain", "search", _plan("cifar10-cpu"), "--out", "runs/gain-search.csv", "--epochs", "1", *grid]
@@ -38,6 +39,18 @@ def commands() -> list[list[str]]:
         for experiment, questions in AUDITED.items()
     ]
     return [*training, *runs, search, *audits]
+
+
+def staged() -> dict[str, list[str]]:
+    """The plans of `STAGES` by data set."""
+    data = dict.fromkeys(name.partition("-")[0] for name in STAGES)
+    return {one: [name for name in STAGES if name.startswith(one)] for one in data}
+
+
+def modules() -> list[list[str]]:
+    """What follows the runs: measures that need no plan, and the tables."""
+    scripts = ("measures", "toy_worlds", "mask_curve", "gain_masks", "collect", "document")
+    return [*([f"reproduction.{script}"] for script in scripts), ["reproduction.harvest", "runs"]]
 
 
 def _plan(name: str) -> str:
@@ -60,9 +73,7 @@ def main() -> None:
     for path, cure in REQUIRED.items():
         if not dry_run and not (ROOT / path).exists():
             sys.exit(f"{path} is missing: {cure}")
-    modules = [["roadworthy", *command] for command in commands()]
-    modules += [[f"reproduction.{script}"] for script in ("measures", "collect", "document")]
-    for module in modules:
+    for module in [*(["roadworthy", *command] for command in commands()), *modules()]:
         print(" ".join(module), flush=True)
         if not dry_run:
             subprocess.run([sys.executable, "-m", *module], cwd=ROOT, check=True)
