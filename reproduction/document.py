@@ -285,15 +285,19 @@ def _detection() -> str:
     for imputer in IMPUTERS:
         for masks in ("scatter", "blobs"):
             matches = [where(table, imputer=imputer, masks=masks, fraction=fraction) for fraction in fractions]
-            cells = [percent(match["error"].iloc[0]) if len(match) else GAP for match in matches]
+            cells = [
+                f"{percent(match['error'].iloc[0])} ({number(match['auc'].iloc[0])})" if len(match) else GAP
+                for match in matches
+            ]
             rows.append((f"{imputer}, {masks}", *cells))
     guess = where(table, imputer="linear", masks="scatter").set_index("fraction")["guess"]
     rows.append(("constant prediction", *(percent(guess[fraction]) for fraction in fractions)))
     return f"""## Can imputed pixels be detected? CIFAR-10
 
-Error in percent of a mask detector, per pixel, by imputer, kind of random mask and fraction removed. An error
-at or above that of a constant prediction means no detection. The paper shows a figure: near 0 for fixed
-imputation, much larger for linear, largest for the GAN.
+Error in percent of a mask detector, per pixel, and in parentheses its AUC, by imputer, kind of random mask and
+fraction removed. An AUC of .5 means no detection. The error cannot be compared with that of a constant prediction,
+which knows the fraction removed. The paper shows a figure: near 0 for fixed imputation, much larger for linear,
+largest for the GAN.
 
 {markdown(("imputer and masks", *(f"{fraction:.0%}" for fraction in fractions)), rows)}"""
 
