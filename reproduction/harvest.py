@@ -103,6 +103,7 @@ def agreements(folder: Path = RESULTS) -> pd.DataFrame:
             }
             tables.append(statistics.agreement_intervals(_complete(one_seed)).assign(experiment=data, seed=seed))
     table = pd.concat(tables, ignore_index=True)
+    table = table[table["fractions"] > 0]  # pairs of settings without a common fraction have no agreement yet
     return table[[name for name in table if not name.startswith(("kendall", "alpha", "model_", "units_"))]]
 
 
