@@ -241,7 +241,8 @@ def _why(row: _Row, fraction: float, found: bool) -> str:
     accuracy = f"{row.accuracy:.0%} [{row.low:.0%}, {row.high:.0%}], chance is {row.chance:.0%}"
     text = f"at {fraction:.0%} removed, another image imputed with the mask predicts its class with accuracy {accuracy}"
     if not found:
-        return f"{text}: not clearly more"
+        above = row.low > row.chance
+        return f"{text}: " + ("above chance, but not enough to prove any bits" if above else "not clearly more")
     counts = f"{row.images // 4:,}, {row.images // 2:,} and {row.images:,} masks"
     curve = f"with {counts} {row.quarter:.0%}, {row.half:.0%}, {row.accuracy:.0%}"
     return f"{text}; {curve}" + (": still rising, more masks may prove more" if row.rising else "")

@@ -130,6 +130,7 @@ class Comparison:
                 stopping=results.stopping,
                 available=results.available,
                 unlabeled=results.unlabeled,
+                warnings=self._warnings,
             )
         )
 

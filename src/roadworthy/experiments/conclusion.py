@@ -55,6 +55,8 @@ class Basis:
     available: int
     """images of the data set, where early stopping did not take all"""
     unlabeled: bool
+    warnings: pd.DataFrame
+    """the table of `warnings`: some of them overrule the ranking"""
 
 
 def conclude(basis: Basis) -> Conclusion:
@@ -65,7 +67,16 @@ def conclude(basis: Basis) -> Conclusion:
     first, varying = ordered[0], varying_fields(basis.ranking)
     name, text = block_name(first.key, varying), sentence(first, basis)
     text += f" (Setting: {name[:1].lower()}{name[1:]}.)" if name else ""
-    return Conclusion(first.state, text, tuple(_details(ordered, basis, varying)))
+    details = tuple(_details(ordered, basis, varying))
+    if near_chance := _texts(basis.warnings, "near chance", first.key.evaluator):
+        return Conclusion(NOT_YET, f"No ranking can be trusted here. {near_chance[0]}", details)
+    raised = _texts(basis.warnings, "removal raises accuracy", first.key.evaluator)
+    return Conclusion(first.state, text, (*details, *raised))
+
+
+def _texts(warnings: pd.DataFrame, kind: str, evaluator: str) -> list[str]:
+    """The warnings of that kind about the evaluator of the conclusion."""
+    return warnings.loc[(warnings["kind"] == kind) & (warnings["evaluator"] == evaluator), "text"].tolist()
 
 
 # ── the sentence ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -277,5 +288,5 @@ def _meaning(basis: Basis) -> str:
     scope = "all pairs" if basis.stopping else "all pairs of a setting"
     return (
         f"“Clearly” refers to paired intervals of the difference that hold for {scope} simultaneously with "
-        f"{100 * confidence:g} % confidence; methods within ±{basis.margin:g} are tied."
+        f"{100 * confidence:g} % confidence; methods that surely lie within ±{basis.margin:g} are tied."
     )

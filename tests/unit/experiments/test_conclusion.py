@@ -5,8 +5,10 @@ from html import unescape
 
 import numpy as np
 import pytest
+import torch
 
 import roadworthy as rw
+import worlds
 from predictions import endurance_study
 from roadworthy.core.results import Copy
 from roadworthy.experiments.comparison import Comparison
@@ -334,3 +336,16 @@ def test_a_conclusion_is_frozen():
     with pytest.raises(AttributeError):
         concluded(endurance_study(a=(0.2, 0.8), random=(0.5, 0.5))).state = "TIE"
     assert rw.Conclusion("TIE", "a and b are tied.") == rw.Conclusion("TIE", "a and b are tied.", ())
+
+
+def test_a_model_that_is_not_above_chance_has_no_clear_winner_whatever_the_scores_say():
+    # Maps of the labels: LeRF keeps what the label needs, so scores differ although the model knows nothing.
+    world = worlds.quadrants(n=120)
+    labels = world.labels[torch.from_numpy(np.random.default_rng(0).permutation(120))]
+    with pytest.warns(rw.errors.LowAccuracyWarning):
+        comparison = rw.compare(
+            world.model, (world.images, labels), {"G": "gradient", "IG": "ig"}, fractions=(0.3, 0.6), progress=False
+        )
+    conclusion = comparison.conclusion()
+    assert conclusion.state == "NOT YET"
+    assert "not clearly above chance" in conclusion.sentence
