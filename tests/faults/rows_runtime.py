@@ -135,7 +135,7 @@ MAP_FILES = [
     saved("a zip that is none", "m.npz", lambda path: path.write_bytes(b"PK\3\4")),
     saved("objects in a file", "m.npy", lambda path: np.save(path, np.full(8, None))),
     saved("nothing in a file", "m.npy", lambda path: path.write_bytes(b"")),
-    saved("no such file", "m.npy", lambda path: None),
+    saved("a file that is not there", "m.npy", lambda path: None),
     saved("a file of another kind", "m.tiff", lambda path: path.write_bytes(b""), ".safetensors"),
 ]
 

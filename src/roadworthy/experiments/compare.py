@@ -158,12 +158,12 @@ def compare(
     experiment, store = with_known_outputs(experiment), ScratchStore()
     store.expect(_size_of_maps(experiment, design))
     with eval_mode(experiment.model, experiment.device):
-        rehearse(experiment, shares, design.seeds[0])
+        noted = rehearse(experiment, shares, design.seeds[0])
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
         with Bar("comparing", progress) as bar:
             state = execute(design, store, InProcess(Worker(experiment), raises=True), group_key, bar)
     about = {**described(classifier, dataset), **input_facts(experiment)}
-    facts = {"classes": dataset.classes, "unlabeled": _unlabeled(dataset), "about": about}
+    facts = {"classes": dataset.classes, "unlabeled": _unlabeled(dataset), "about": about, "noted": noted}
     store.write_manifest({**store.manifest(), **origin(), **facts})
     return Comparison(collect(design, state, store, facts), Source(design, store, lambda: experiment), group_key)
 

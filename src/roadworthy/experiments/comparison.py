@@ -293,7 +293,7 @@ class Comparison:
     @cached_property
     def _warnings(self) -> pd.DataFrame:
         results = self.results
-        return statistics.warnings(
+        table = statistics.warnings(
             self.predictions,
             self._ranking,
             self._pairs,
@@ -304,6 +304,9 @@ class Comparison:
             results.confidence,
             results.stopping,
         )
+        texts = [f"{text[:1].upper()}{text[1:]}." for text in results.noted]
+        noted = pd.DataFrame({"kind": "noted before the run", "text": texts}, columns=table.columns).fillna("")
+        return pd.concat([noted, table], ignore_index=True) if texts else table
 
     @property
     def _size(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from itertools import product
 
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import as_maps
+from roadworthy.core import errors
 from roadworthy.core.errors import NotLogitsWarning
 from roadworthy.core.random import Key
 from roadworthy.evaluation.experiment import Experiment
@@ -19,8 +20,21 @@ from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe
 
 
-def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int = 2) -> None:
-    """Explain a few images with every method; remove, impute and predict with every order and imputer."""
+def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int = 2) -> list[str]:
+    """Explain a few images with every method; remove, impute and predict with every order and imputer.
+
+    Returns the texts of our own warnings, so that they can stand in the results too: on a terminal they are soon lost.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _rehearse(experiment, fractions, seed, images)
+    for warning in caught:
+        warnings.warn(warning.message, warning.category, stacklevel=3)
+    own = [str(warning.message) for warning in caught if warning.category.__module__ == errors.__name__]
+    return list(dict.fromkeys(own))
+
+
+def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int) -> None:
     for name, method in experiment.methods.items():
         if isinstance(method, PrecomputedMaps):
             _check_maps(name, method, experiment)

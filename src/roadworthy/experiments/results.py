@@ -62,6 +62,8 @@ class Results:
     """scores that surely differ by less are tied"""
     target: str = "label"
     """which class was explained: "label" or "prediction" """
+    noted: tuple[str, ...] = ()
+    """warnings of the rehearsal"""
 
 
 def collect(design: Design, state: Survey, store: Store, facts: Mapping[str, Any]) -> Results:
@@ -89,6 +91,7 @@ def collect(design: Design, state: Survey, store: Store, facts: Mapping[str, Any
         design.confidence,
         design.margin,
         design.target,
+        tuple(facts.get("noted", ())),
     )
 
 
@@ -167,6 +170,7 @@ def _facts(results: Results) -> dict[str, Any]:
         "stopping": results.stopping._asdict() if results.stopping else None,
         "available": results.available,
         "about": dict(results.about),
+        "noted": results.noted,
         "confidence": results.confidence,
         "margin": results.margin,
         "target": results.target,
@@ -205,4 +209,5 @@ def _saved(store: RunDirectory, manifest: Mapping[str, Any], facts: Mapping[str,
         confidence=facts.get("confidence", stopping.confidence if stopping else statistics.CONFIDENCE),
         margin=facts.get("margin", stopping.margin if stopping else statistics.MARGIN),
         target=facts.get("target", "label"),
+        noted=tuple(facts.get("noted", ())),
     )

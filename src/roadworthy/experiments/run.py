@@ -147,7 +147,8 @@ def run_plan(
         write_manifest(prepared, store)
         if survey(prepared.design, store).missing:
             check_training(plan, prepared.experiment)
-            rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0])
+            noted = rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0])
+            store.write_manifest({**store.manifest(), "noted": noted})
         chosen = prepared.executor(executor, jobs, address)
         state = execute(prepared.design, store, chosen, prepared.group_key, listener)
         store.forget_failures(state.goals)
@@ -182,6 +183,7 @@ def write_manifest(prepared: Prepared, store: RunDirectory) -> None:
                 **input_facts(prepared.experiment),
             },
             "durations": store.manifest().get("durations", {}),
+            "noted": store.manifest().get("noted", []),
         }
     )
 

@@ -246,3 +246,17 @@ def test_far_below_the_most_frequent_label_is_suspicious_although_above_chance()
     # 77 of 256 is 30 %, above a chance of 10 %; naming the most frequent label would give 80 %.
     assert suspicious(77, 256, 0.1, 0.8)
     assert not suspicious(77, 256, 0.1, 0.12)
+
+
+def test_warnings_of_the_rehearsal_stand_in_the_results_and_survive_saving(tmp_path):
+    def zeroing(model, batch, key):
+        maps = batch.images.clone()
+        batch.images.zero_()
+        return maps
+
+    with pytest.warns(rw.errors.ChangedInputWarning):
+        comparison = compare({"bad": zeroing})
+    first = comparison.warnings().iloc[0]
+    assert first["kind"] == "noted before the run"
+    assert "bad changed the images" in str(comparison).replace("Bad", "bad")
+    assert rw.load(comparison.save(tmp_path / "run")).warnings().iloc[0].equals(first)
