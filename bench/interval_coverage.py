@@ -214,8 +214,7 @@ REGIMES = {"close": 0.05, "apart": 0.2, "far apart": 0.6}
 
 
 def true_agreement(thresholds):
-    sides = [[statistics.spearman(*thresholds[:, :, f].T) for f in range(thresholds.shape[2])]]
-    return float(np.mean(sides))
+    return float(np.mean([statistics.spearman(*thresholds[:, :, f].T) for f in range(thresholds.shape[2])]))
 
 
 def agreement_rows() -> Iterator[Row]:
@@ -233,6 +232,31 @@ def agreement_rows() -> Iterator[Row]:
 
                     name = f"{regime}, correlation {correlation:g}, fractions: {count}, {images:,} images"
                     yield "agreement", name, "pointwise", study
+
+
+EVEN = 0.1 * np.arange(8)
+CLUSTERS = np.concatenate([0.02 * np.arange(4), 0.8 + 0.02 * np.arange(4)])
+FIXED_TRUTHS = {
+    "even steps, same order": (EVEN, EVEN),
+    "even steps, neighbors swapped": (EVEN, EVEN[[1, 0, 3, 2, 5, 4, 7, 6]]),
+    "even steps, mixed": (EVEN, EVEN[[3, 6, 1, 4, 7, 0, 5, 2]]),
+    "two clusters, same order": (CLUSTERS, CLUSTERS),
+    "two clusters, reversed inside": (CLUSTERS, CLUSTERS[[3, 2, 1, 0, 7, 6, 5, 4]]),
+}
+"""The same merits in every study and at all fractions: unlike the normal merits above, which the intervals assume."""
+
+
+def fixed_agreement_rows() -> Iterator[Row]:
+    for count in (1, 9):
+        for regime, sides in FIXED_TRUTHS.items():
+
+            def study(generator, count=count, sides=sides):
+                base = np.linspace(-0.6, 0.2, count) if count > 1 else np.array([-0.3])
+                thresholds = np.stack(sides, axis=1)[:, :, None] + base
+                points = predictions_of(hits(generator, thresholds, 300), fractions=NINE[:count])
+                return inside(agreement_interval(points, (LINEAR, FIXED)), true_agreement(thresholds))
+
+            yield "agreement, fixed truth", f"{regime}, fractions: {count}, 300 images", "pointwise", study
 
 
 def change_rows() -> Iterator[Row]:
@@ -277,7 +301,8 @@ def betting_rows() -> Iterator[Row]:
         yield "betting interval", f"{regime}, a look after each of 1,000 images", "anytime", study
 
 
-ROWS = (curve_rows, audit_rows, betting_rows, diff_rows, ranking_rows, agreement_rows, change_rows)
+ROWS = (curve_rows, audit_rows, betting_rows, diff_rows, ranking_rows, agreement_rows)
+ROWS += (fixed_agreement_rows, change_rows)
 
 
 # ── measuring ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -285,6 +310,7 @@ ROWS = (curve_rows, audit_rows, betting_rows, diff_rows, ranking_rows, agreement
 
 def measured(row: Row, draws: int) -> list[dict[str, Any]]:
     name, regime, kinds, study = row
+    # The last letters of a regime: rows with as many images share random numbers, so their errors are related.
     seed = int.from_bytes(f"{name}{regime}".encode()[-8:], "little")
     results = [study(np.random.default_rng((seed, number))) for number in range(draws)]
     if not isinstance(results[0], dict):
