@@ -70,7 +70,8 @@ class _Session:
 
     def submit(self, task: Task) -> None:
         try:
-            self._running[self._pool.submit(_attempt, task)] = task
+            with _without_interrupts():
+                self._running[self._pool.submit(_attempt, task)] = task
         except BrokenProcessPool:
             self._restart([task])
         except (RuntimeError, OSError) as error:  # no memory, processes or descriptors left for another worker
@@ -111,6 +112,20 @@ class _Session:
         with suppress(RuntimeError):  # where its thread could not be started
             self._pool.shutdown(wait=True, cancel_futures=True)
         self._watched.close()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A worker that starts here inherits that Ctrl-C is blocked: it must not print a traceback while it imports.
+
+    The driver gets a Ctrl-C that came in between afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _worker: Worker | Exception | None = None
