@@ -55,6 +55,8 @@ def test_run_writes_the_plan_and_the_manifest_of_its_run_directory(comparison, p
     assert manifest["kind"] == "plan"
     assert {"versions", "machine", "fingerprints", "durations", "date"} <= manifest.keys()
     assert manifest["durations"].keys() == {path.stem for path in stamps(project / "run")}
+    assert manifest["cpu_seconds"].keys() == manifest["durations"].keys()
+    assert all(seconds > 0 for seconds in manifest["cpu_seconds"].values())
 
 
 def test_the_commands_read_it(comparison, project, tmp_path):

@@ -62,6 +62,7 @@ BROKEN = {
     "with a duration that is a text": (updated(durations={"a": "long"}), "duration of a"),
     "with a duration that is NaN": (updated(durations={"a": float("nan")}), "duration of a"),
     "with a duration below 0": (updated(durations={"a": -1}), "duration of a"),
+    "with processor time below 0": (updated(cpu_seconds={"a": -1}), "duration of a"),
     "with a folder that is a number": (updated(folder=7), "folder is a int"),
     "with classes that are a number": (updated(classes=7), "classes is a int"),
     "with versions that are a list": (updated(versions=[]), "versions is a list"),

@@ -37,6 +37,7 @@ from roadworthy.experiments.rehearsal import rehearse
 from roadworthy.experiments.results import Results, collect, read_saved
 from roadworthy.experiments.runner import Executor, GroupKey, Listener, execute, grouping, origin
 from roadworthy.experiments.source import Source
+from roadworthy.experiments.stores.manifests import TIMES
 from roadworthy.experiments.stores.run_directory import RunDirectory
 from roadworthy.experiments.worker import Worker
 from roadworthy.report.findings import Findings
@@ -182,7 +183,7 @@ def write_manifest(prepared: Prepared, store: RunDirectory) -> None:
                 "Data": _text(prepared.plan.data),
                 **input_facts(prepared.experiment),
             },
-            "durations": store.manifest().get("durations", {}),
+            **{name: store.manifest().get(name, {}) for name in TIMES},
             "noted": store.manifest().get("noted", []),
         }
     )

@@ -21,6 +21,7 @@ from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.stores import Store
+from roadworthy.experiments.stores.manifests import TIMES
 
 log = logging.getLogger("roadworthy")
 
@@ -47,6 +48,8 @@ class Outcome(NamedTuple):
     arrays: Sequence[Arrays]
     seconds: float
     failure: str = ""
+    cpu_seconds: float = 0.0
+    """of processor time, of all threads: other processes on a busy machine do not count"""
 
 
 class Executor(Protocol):
@@ -144,10 +147,10 @@ def run_items(
                 listener.on_event(Event(item, 0.0, outcome.failure))
             continue
         log.debug("%s done in %.3f s", _name(task), outcome.seconds)
-        each = outcome.seconds / len(task.items)
+        each, cpu = (seconds / len(task.items) for seconds in (outcome.seconds, outcome.cpu_seconds))
         for item, arrays in zip(task.items, outcome.arrays, strict=True):
             store.write(item, arrays)
-            manifest.duration(item, each)
+            manifest.duration(item, each, cpu)
             listener.on_event(Event(item, each))
         graph.done(number)
 
@@ -219,19 +222,20 @@ def grouping(sources: Mapping[str, Any]) -> GroupKey:
 
 
 class ManifestWriter:
-    """Keeps the durations of items in the manifest."""
+    """Keeps the durations of items in the manifest: `durations` by the clock, `cpu_seconds` in processor time."""
 
     def __init__(self, store: Store):
         self._store, self._saved = store, time.monotonic()
-        self._durations: dict[str, float] = dict(store.manifest().get("durations", {}))
+        self._times: dict[str, dict[str, float]] = {name: dict(store.manifest().get(name, {})) for name in TIMES}
 
-    def duration(self, item: Item, seconds: float) -> None:
-        self._durations[item.id] = round(seconds, 6)
+    def duration(self, item: Item, seconds: float, cpu_seconds: float) -> None:
+        for name, value in zip(TIMES, (seconds, cpu_seconds), strict=True):
+            self._times[name][item.id] = round(value, 6)
         if time.monotonic() - self._saved > _SAVE_EVERY:
             self.save()
 
     def save(self) -> None:
-        self._store.write_manifest({**self._store.manifest(), "durations": self._durations})
+        self._store.write_manifest({**self._store.manifest(), **self._times})
         self._saved = time.monotonic()
 
 

@@ -197,7 +197,7 @@ def runs(tmp_path):
     second.write(ITEM, ARRAYS)
     second.write(NEED, {"maps": np.zeros((2, 3, 3), np.float32)})
     for run, item in ((first, ITEM), (second, NEED)):
-        run.write_manifest({"kind": "plan", "fingerprints": {"model": "m"}, "durations": {item.id: 2.0}})
+        run.write_manifest({"kind": "plan", "fingerprints": {"model": "m"}, "durations": {item.id: 2.0}, "cpu_seconds": {item.id: 1.0}})
         run.plan_path.write_text("[data]")
     return first, second
 
@@ -210,6 +210,7 @@ def test_merging_copies_what_is_missing(runs, tmp_path):
     assert both.ids() == {ITEM.id, NEED.id}
     assert both.read(NEED)["maps"].shape == (2, 3, 3)
     assert both.manifest()["durations"] == {ITEM.id: 2.0, NEED.id: 2.0}
+    assert both.manifest()["cpu_seconds"] == {ITEM.id: 1.0, NEED.id: 1.0}
     assert both.manifest()["kind"] == "plan"
     assert both.plan_path.read_text() == "[data]"
     assert merge(runs, both) == 0

@@ -40,7 +40,7 @@ class Fake:
         task = self._tasks.pop()
         if any(item.label["method"] in self.failing for item in task.items):
             return task, Outcome([], 0.0, "Traceback\nValueError: boom")
-        return task, Outcome([{"maps": np.zeros(1)} for _ in task.items], 2.0)
+        return task, Outcome([{"maps": np.zeros(1)} for _ in task.items], 2.0, cpu_seconds=1.0)
 
 
 @pytest.fixture
@@ -106,9 +106,11 @@ def test_the_duration_of_a_task_is_shared_by_its_items_and_kept_over_runs(store,
         Listener())  # fmt: skip
     seconds = {one.label["method"]: store.manifest()["durations"][one.id] for one in chain}
     assert seconds == {"base": 2.0, "left": 1.0, "right": 1.0, "top": 2.0}
+    cpu_seconds = {one.label["method"]: store.manifest()["cpu_seconds"][one.id] for one in chain}
+    assert cpu_seconds == {"base": 1.0, "left": 0.5, "right": 0.5, "top": 1.0}
     assert [(event.item.label["method"], event.seconds) for event in events] == list(seconds.items())
     run(store, [item("more")], Fake())
-    assert len(store.manifest()["durations"]) == 5
+    assert len(store.manifest()["durations"]) == len(store.manifest()["cpu_seconds"]) == 5
 
 
 # ── groups ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -46,9 +46,10 @@ class _Session:
 
 
 def perform(worker: Worker, task: Task) -> Outcome:
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), time.process_time()
     computed = {item.id: arrays for item, arrays in compute(worker, task.items, task.inputs, task.checkpoint)}
-    return Outcome([computed[item.id] for item in task.items], time.perf_counter() - started)
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+    return Outcome([computed[item.id] for item in task.items], seconds, cpu_seconds=cpu_seconds)
 
 
 def attempt(worker: Worker, task: Task) -> Outcome:

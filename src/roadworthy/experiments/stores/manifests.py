@@ -13,6 +13,7 @@ FORMAT = 2
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "about": dict,
     "classes": list,
+    "cpu_seconds": dict,
     "date": str,
     "durations": dict,
     "fingerprints": dict,
@@ -24,6 +25,9 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "versions": dict,
 }
 """What each key holds; further keys are kept as they are."""
+
+TIMES = ("durations", "cpu_seconds")
+"""What each item took, by its id: by the clock, and in processor time."""
 
 _LARGEST = 1 << 28
 
@@ -49,7 +53,7 @@ def _check(path: Path, content: dict[str, Any]) -> None:
     for key, kind in _TYPES.items():
         if key in content and not isinstance(content[key], kind):
             raise _invalid(path, f"{key} is a {type(content[key]).__name__}")
-    for id, seconds in content.get("durations", {}).items():
+    for id, seconds in (entry for name in TIMES for entry in content.get(name, {}).items()):
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < float("inf"):
             raise _invalid(path, f"the duration of {id} is {seconds!r}")
 

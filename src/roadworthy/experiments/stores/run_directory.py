@@ -31,7 +31,7 @@ from safetensors.numpy import load, save
 from roadworthy.core.errors import OutputError, StoreError
 from roadworthy.core.files import read_regular, unwritable, write_atomically
 from roadworthy.experiments.items import Arrays, Item, canonical, item_id
-from roadworthy.experiments.stores.manifests import FORMAT, checked_manifest
+from roadworthy.experiments.stores.manifests import FORMAT, TIMES, checked_manifest
 
 FOLDERS: Mapping[str, str] = {
     "baseline": "predictions",
@@ -288,8 +288,8 @@ def merge(sources: Sequence[RunDirectory], into: RunDirectory, dry_run: bool = F
                     into._write(into.root / path.parent.name / path.name, _bytes(path))
             if not dry_run and not into.plan_path.exists() and source.plan_path.exists():
                 into.write_plan(_bytes(source.plan_path))
-            durations = {**manifest.get("durations", {}), **theirs.get("durations", {})}
-            manifest = {**theirs, **manifest, "durations": durations}
+            times = {name: {**manifest.get(name, {}), **theirs.get(name, {})} for name in TIMES}
+            manifest = {**theirs, **manifest, **times}
         if not dry_run:
             into.write_manifest(manifest)
     return copied
