@@ -1,48 +1,53 @@
-"""From the run directories of long computations to small committed tables, also while they are incomplete.
+"""From the run directories to small committed tables, also while they are incomplete.
 
-python -m reproduction.harvest RUNS [--out results]
+python -m reproduction.harvest [RUNS] [--out results]
 
-RUNS holds a run directory per plan in `STAGES`. Every point that is complete becomes a row of `tables-points.csv` with
-its id, and a row of `tables-correct.npz`: which images were classified correctly, so that intervals over images can
-be computed from the committed files. Rows of earlier harvests are kept.
+RUNS holds a run directory per plan in `STAGES`. Every point that is complete becomes a row of `points.csv` with its id,
+and, unless it is a control, a row of `correct/PLAN.npz`: which images were classified correctly. Every measure of the audit becomes rows of
+`geometry.csv`, `detection.csv` and `masks.csv`, with the id of its item. Everything else on the page follows from these
+files (`reproduction.derive`). Rows of earlier harvests are kept.
 """
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from reproduction.collect import POINT, RESULTS, write
-from reproduction.ids import point_id
-from reproduction.tables import METHODS, PLANS
+from reproduction.ids import detection_measure, geometry_measure, mask_measure, point_id
+from reproduction.kept import bits_of, bits_path, read_bits, write_bits
+from reproduction.stages import AUDITED, QUESTIONS, SHARES, STAGES
+from reproduction.tables import PLANS, POINT, RESULTS, Results
 from roadworthy import statistics
 from roadworthy.core.results import Point, Predictions
+from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, Measure, tables_of
 from roadworthy.experiments.build import Fingerprints, design_of
-from roadworthy.experiments.pending import survey
+from roadworthy.experiments.design import Design
+from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.plans import read_plan
 from roadworthy.experiments.recorded import read_predictions
 from roadworthy.experiments.stores.run_directory import RunDirectory
 
-STAGES = (
-    "cifar10-tables",
-    "cifar10-tables-retrain",
-    "cifar10-tables-warm",
-    "food101-tables",
-    "food101-tables-warm",
-)
-"""plans; those of one data set share the test images and the explained model"""
 COLUMNS = ["plan", "item", *POINT, "images", "accuracy", "low", "high"]
+OF_TABLE = {
+    "masks": lambda row: mask_measure(row["method"], row["order"], row["fraction"]),
+    "detection": lambda row: detection_measure(row["imputer"], row["masks"]),
+    "geometry": lambda row: geometry_measure(row["method"]),
+}
+"""the measure behind a row of a table of the audit"""
 
 
-def harvested(plan: str, store: RunDirectory) -> tuple[dict[Point, Predictions], dict[Point, str]]:
-    """The complete points of a committed plan, whatever part of it was run last, and their ids."""
-    design = design_of(read_plan(PLANS / f"{plan}.toml"), Fingerprints.from_json(store.manifest()["fingerprints"]))
-    state = survey(design, store)
+def surveyed(plan: str, store: RunDirectory, plans: Path = PLANS) -> tuple[Design, Survey]:
+    """The committed plan on this store, whatever part of it was run last."""
+    prints = Fingerprints.from_json(store.manifest()["fingerprints"])
+    design = design_of(read_plan(plans / f"{plan}.toml"), prints)
+    return design, survey(design, store)
+
+
+def complete_points(state: Survey, store: RunDirectory) -> tuple[dict[Point, Predictions], dict[Point, str]]:
+    """The complete points and their ids."""
     complete = {point: items for point, items in state.points.items() if state.complete(point)}
     return read_predictions(complete, store), {point: point_id(items) for point, items in complete.items()}
 
@@ -56,99 +61,72 @@ def point_rows(plan: str, predictions: Mapping[Point, Predictions], ids: Mapping
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """New rows replace old ones of the same point; sorted, so that a table changes only where its rows do."""
+def merged(old: pd.DataFrame, new: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """New rows replace old ones of the same key; sorted, so that a table changes only where its rows do."""
     both = pd.concat([old, new]) if len(old) else new
-    return both.drop_duplicates(["plan", *POINT], keep="last").sort_values(["plan", *POINT], ignore_index=True)
+    return both.drop_duplicates(key, keep="last").sort_values(key, ignore_index=True)
 
 
-def correct_bits(predictions: Mapping[Point, Predictions], ids: Mapping[Point, str]) -> dict[str, NDArray[np.uint8]]:
-    """By id, a bit per image in the order of the test images; of the paper's methods, and without removal."""
-    kept = [point for point in predictions if point.method in METHODS or point.fraction == 0]
-    return {ids[point]: np.packbits(predictions[point].correct) for point in kept}
+def facts_of(state: Survey, fractions: Sequence[float], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """`points`: by seed, how many are complete, and how many there are."""
+    seeds = {
+        str(seed): [sum(map(state.complete, points)), len(points)]
+        for seed in sorted({point.seed for point in state.points})
+        for points in [[point for point in state.points if point.seed == seed]]
+    }
+    facts = {name: manifest[name] for name in ("fingerprints", "versions", "date")}
+    times = manifest.get("cpu_seconds", {})
+    known = [times[id] for id in state.goals if id in times]
+    cpu = {"cpu_seconds": round(sum(known))} if len(known) == len(state.goals) else {}
+    return {**facts, **cpu, "points": seeds, "fractions": list(fractions)}
 
 
-def correct(item: str, images: int, folder: Path = RESULTS) -> NDArray[np.bool_]:
-    """Which images the model of a committed point classified correctly."""
-    with np.load(folder / "tables-correct.npz") as file:
-        return np.unpackbits(file[item], count=images).astype(bool)
-
-
-def committed_predictions(folder: Path = RESULTS) -> dict[str, dict[Point, Predictions]]:
-    """By plan, the committed points of the paper's methods. Of a prediction only its correctness is known: the class 0
-    stands for the label, 1 for any other."""
-    table, bits, _ = _committed(folder)
-    found: dict[str, dict[Point, Predictions]] = {}
-    for row in table[table["item"].isin(bits)].to_dict("records"):
-        images = int(row["images"])
-        wrong = 1 - np.unpackbits(bits[str(row["item"])], count=images).astype(np.int64)
-        unknown = np.full(images, np.nan, np.float32)
-        predictions = Predictions(np.arange(images), np.zeros(images, np.int64), wrong, unknown)
-        found.setdefault(str(row["plan"]), {})[Point(*(row[name] for name in POINT))] = predictions  # type: ignore[arg-type]
+def audit_rows(design: Design, state: Survey, store: RunDirectory) -> dict[str, pd.DataFrame]:
+    """The audit's tables, each row with the id of the item it comes from, as far as they were measured."""
+    audit = AuditDesign(design, state.blocks, state.copies, AuditSettings(SHARES, questions=QUESTIONS))
+    items = {measure: item for measure, item in audit.items().items() if item.id in state.stored}
+    tables = tables_of(items.values(), store, None, 0.1) if items else {}
+    found = {}
+    for name in QUESTIONS:
+        if len(table := tables.get(name, pd.DataFrame())):
+            found[name] = table.assign(item=[_id(items, name, row) for row in table.to_dict("records")])
     return found
 
 
-def agreements(folder: Path = RESULTS) -> pd.DataFrame:
-    """Rank correlations between all settings of a data set, per seed of the training, with intervals over images."""
-    by_plan, tables = committed_predictions(folder), []
-    for data in dict.fromkeys(plan.partition("-")[0] for plan in by_plan):
-        points = {point: one for plan, part in by_plan.items() if plan.startswith(data) for point, one in part.items()}
-        points = {point: one for point, one in points.items() if point.method in METHODS}
-        for seed in sorted({point.seed for point in points}):
-            # Without retraining the seed only varies ties and noise: one seed serves all.
-            one_seed = {
-                point._replace(seed=0): one
-                for point, one in points.items()
-                if point.seed == seed or point.evaluator == "no-retrain"
-            }
-            tables.append(statistics.agreement_intervals(_complete(one_seed)).assign(experiment=data, seed=seed))
-    table = pd.concat(tables, ignore_index=True)
-    table = table[table["fractions"] > 0]  # pairs of settings without a common fraction have no agreement yet
-    return table[[name for name in table if not name.startswith(("kendall", "alpha", "model_", "units_"))]]
+def _id(items: Mapping[Measure, Any], table: str, row: Mapping[str, Any]) -> str:
+    id: str = items[OF_TABLE[table](row)].id
+    return id
 
 
-def _complete(points: Mapping[Point, Predictions]) -> dict[Point, Predictions]:
-    """Of settings that have all methods: a ranking of some of them is another ranking."""
-    places: dict[tuple[str, str, str, float], set[str]] = {}
-    for point in points:
-        places.setdefault(point[1:5], set()).add(point.method)
-    return {point: one for point, one in points.items() if places[point[1:5]] == set(METHODS)}
-
-
-def harvest(runs: Path, out: Path) -> pd.DataFrame:
-    table, bits, facts = _committed(out)
-    for plan in STAGES:
+def harvest(runs: Path, results: Results, plans: Path = PLANS) -> pd.DataFrame:
+    table, facts = results.table("points"), results.facts()
+    for plan in (stage.plan for stage in STAGES):
         store = RunDirectory(runs / plan)
-        if not store.manifest():
+        if not (manifest := store.manifest()).get("fingerprints"):
             continue
-        predictions, ids = harvested(plan, store)
-        table = merged(table, point_rows(plan, predictions, ids))
-        bits |= correct_bits(predictions, ids)
-        manifest = store.manifest()
-        facts[plan] = {name: manifest[name] for name in ("fingerprints", "versions", "date")}
-    write("tables-points", table, out)
-    np.savez_compressed(out / "tables-correct.npz", **dict(sorted(bits.items())))
-    (out / "tables-facts.json").write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        design, state = surveyed(plan, store, plans)
+        predictions, ids = complete_points(state, store)
+        if not predictions:
+            continue
+        table = merged(table, point_rows(plan, predictions, ids), ["plan", *POINT])
+        of_methods = {point: one for point, one in predictions.items() if point.method in design.methods}
+        write_bits(read_bits(bits_path(results, plan)) | bits_of(of_methods, ids), bits_path(results, plan))
+        facts[plan] = {**facts.get(plan, {}), **facts_of(state, design.fractions, manifest)}
+        if plan == AUDITED:
+            for name, rows in audit_rows(design, state, store).items():
+                results.write(name, rows)
+    results.write("points", table)
+    (results.folder / "facts.json").write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return table
-
-
-def _committed(out: Path) -> tuple[pd.DataFrame, dict[str, NDArray[np.uint8]], dict[str, Any]]:
-    points, bits, facts = (out / f"tables-{name}" for name in ("points.csv", "correct.npz", "facts.json"))
-    if not points.exists():
-        return pd.DataFrame(columns=COLUMNS), {}, {}
-    with np.load(bits) as file:
-        arrays = {name: file[name] for name in file.files}
-    table = pd.read_csv(points, dtype={"method": str, "order": str, "imputer": str})
-    return table, arrays, json.loads(facts.read_text(encoding="utf-8"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, help="holds a run directory per plan")
+    parser.add_argument("runs", type=Path, nargs="?", default=Path("runs"), help="holds a run directory per plan")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--plans", type=Path, default=PLANS)
     options = parser.parse_args()
-    table = harvest(options.runs, options.out)
-    write("tables-agreement", agreements(options.out), options.out)
+    table = harvest(options.runs, Results(options.out), options.plans)
     print(table.groupby(["plan", "evaluator", "seed"]).size().to_string())
 
 

@@ -4,7 +4,7 @@ A point is usually one item. If its images fill several blocks, it is one item p
 theirs, in the order of the blocks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,11 @@ RANDOM_MASKS = ("scatter", "blobs")
 
 def point_id(items: Sequence[Item]) -> str:
     return items[0].id if len(items) == 1 else combined(item.id for item in items)[:32]
+
+
+def points_id(ids: Iterable[str]) -> str:
+    """Of a number that depends on several points: the hash of their ids."""
+    return combined(sorted(set(ids)))[:32]
 
 
 def point_ids(design: Design) -> dict[Point, str]:

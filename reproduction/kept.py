@@ -7,44 +7,53 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reproduction.tables import HERE, METHODS
+from reproduction.tables import POINT, Results
 from roadworthy.core.results import Point, Predictions
 
-CORRECT = HERE / "results" / "correct.npz"
 Bits = dict[str, NDArray[np.uint8]]
 """id of a point to a bit per image, in the order of the test images"""
 
 
 def bits_of(predictions: Mapping[Point, Predictions], ids: Mapping[Point, str]) -> Bits:
-    """Of the paper's methods."""
-    return {ids[point]: np.packbits(predictions[point].correct) for point in predictions if point.method in METHODS}
+    return {ids[point]: np.packbits(one.correct) for point, one in predictions.items()}
 
 
-def write_bits(bits: Bits, path: Path = CORRECT) -> None:
-    """One row per point; all points have the same number of images."""
+def write_bits(bits: Bits, path: Path) -> None:
+    """One row per point; all points of a plan have the same number of images."""
     items = sorted(bits)
+    path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, items=np.array(items), bits=np.stack([bits[item] for item in items]))
 
 
-def read_bits(path: Path = CORRECT) -> Bits:
+def read_bits(path: Path) -> Bits:
+    if not path.exists():
+        return {}
     with np.load(path) as file:
         return dict(zip(map(str, file["items"]), file["bits"], strict=True))
 
 
-def predictions_of(points: pd.DataFrame, bits: Bits) -> tuple[dict[Point, Predictions], dict[Point, str]]:
-    """The curves in the table of points whose images were all kept, and the ids of their points.
+def bits_path(results: Results, plan: str) -> Path:
+    return results.folder / "correct" / f"{plan}.npz"
 
-    Of the classes only correct (1) or not (0) is known.
-    """
-    fields = ["method", "order", "imputer", "evaluator", "fraction", "seed"]
-    # The point without removal is shared by all curves, so it alone keeps none.
-    complete = (
-        points["item"].isin(list(bits)).groupby([points[name] for name in (*fields[:4], "seed")]).transform("all")
-    )
-    predictions, ids = {}, {}
-    for item, images, *place in points.loc[complete, ["item", "images", *fields]].itertuples(index=False, name=None):
-        correct = np.unpackbits(bits[item], count=images).astype(np.int64)
-        labels, probability = np.ones(images, np.int64), correct.astype(np.float32)
-        predictions[Point(*place)] = Predictions(np.arange(images), labels, correct, probability)
-        ids[Point(*place)] = item
-    return predictions, ids
+
+def predictions_of(points: pd.DataFrame, bits: Bits, images: int | None = None) -> dict[Point, Predictions]:
+    """Of the points in the table. Of the classes only correct (1) or not (0) is known; `images`: the first ones only."""
+    predictions = {}
+    for item, count, *place in points[["item", "images", *POINT]].itertuples(index=False, name=None):
+        correct = np.unpackbits(bits[item], count=count).astype(np.int64)[:images]
+        labels, probability = np.ones_like(correct), correct.astype(np.float32)
+        predictions[Point(*place)] = Predictions(np.arange(len(correct)), labels, correct, probability)
+    return predictions
+
+
+def committed(results: Results, *plans: str, images: int | None = None) -> dict[Point, Predictions]:
+    """The complete curves of the methods of these plans."""
+    found: dict[Point, Predictions] = {}
+    for plan in plans:
+        points, bits = results.points(plan), read_bits(bits_path(results, plan))
+        if len(points):
+            # The point without removal is shared by all curves: of a control it alone is kept.
+            curves = points["item"].isin(list(bits)).groupby([points[name] for name in POINT if name != "fraction"])
+            whole = curves.transform("sum") == 1 + len(results.facts()[plan]["fractions"])
+            found |= predictions_of(points[whole], bits, images)
+    return found

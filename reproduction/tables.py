@@ -1,39 +1,26 @@
 """The committed numbers, ours and the paper's, and small tables in Markdown."""
 
+import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 HERE = Path(__file__).parent
 PLANS = HERE.parent / "plans"
-EXPERIMENTS = {
-    "cifar10": ("cifar10-cpu", "cifar10-cpu-retrain"),
-    "cifar10-resnet18": ("cifar10-cpu-resnet18",),
-    "food101": ("food101-cpu", "food101-cpu-retrain"),
-}
-"""experiment to its plans, which share the test images and the explained model"""
-AGAIN = {"food101": "food101-again"}
-"""experiment whose predictions per image were not kept to the same plan, its network trained again and no retraining"""
-TITLES = {
-    "cifar10": "CIFAR-10, ResNet-20",
-    "cifar10-resnet18": "CIFAR-10, ResNet-18",
-    "food101": "Food-101, ResNet-18",
-}
-AUDITED = {
-    "cifar10": ("masks", "detection", "geometry"),
-    "cifar10-resnet18": ("geometry",),
-    "food101": ("geometry",),
-}
-"""experiment to the questions of the audit of its first plan"""
-SHARES = (0.3, 0.5, 0.7)
-"""fractions of the audit: those at which models were retrained"""
+RESULTS = HERE / "results"
 METHODS = ("IG", "IG-SG", "IG-SQ", "IG-Var", "GB", "GB-SG", "GB-SQ", "GB-Var")
 IMPUTERS = ("fixed", "linear", "gain")
 EVALUATORS = ("retrain", "no-retrain")
+"""the paper's"""
 ORDERS = {"morf": "MoRF", "lerf": "LeRF"}
+TITLES = {"cifar10": "CIFAR-10", "food101": "Food-101"}
 GAP = "–"
+NOT_RUN = "not run yet"
+POINT = ["method", "order", "imputer", "evaluator", "fraction", "seed"]
+"""columns of a point; model and units have one value"""
 Setting = tuple[str, str, str]
 """evaluator, order, imputer"""
 SETTINGS: tuple[Setting, ...] = tuple(
@@ -41,9 +28,37 @@ SETTINGS: tuple[Setting, ...] = tuple(
 )  # in the order of the paper's table
 
 
-@lru_cache
-def ours(name: str) -> pd.DataFrame:
-    return pd.read_csv(HERE / "results" / f"{name}.csv", keep_default_na=True)
+class Results(NamedTuple):
+    """A folder of tables: those that are committed, or those of a smaller reproduction."""
+
+    folder: Path = RESULTS
+
+    def has(self, name: str) -> bool:
+        return (self.folder / f"{name}.csv").exists()
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Empty and without columns if it was not computed yet."""
+        path = self.folder / f"{name}.csv"
+        return _read(path, path.stat().st_mtime_ns) if path.exists() else pd.DataFrame()
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        path = self.folder / "facts.json"
+        facts: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return facts
+
+    def points(self, *plans: str) -> pd.DataFrame:
+        table = self.table("points")
+        return table[table["plan"].isin(plans)] if len(table) else pd.DataFrame(columns=["plan", "item", *POINT])
+
+    def write(self, name: str, table: pd.DataFrame) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        (self.folder / f"{name}.csv").write_text(text, encoding="utf-8")
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, changed: int) -> pd.DataFrame:
+    return pd.read_csv(path)
 
 
 @lru_cache
@@ -52,8 +67,9 @@ def paper(name: str) -> pd.DataFrame:
 
 
 def where(rows: pd.DataFrame, /, **wanted: object) -> pd.DataFrame:
+    """The rows with these values; a table that was not computed yet has none."""
     for column, value in wanted.items():
-        rows = rows[rows[column] == value]
+        rows = rows[rows[column] == value] if column in rows else rows[:0]
     return rows
 
 
@@ -65,8 +81,8 @@ def only(rows: pd.DataFrame, /, **wanted: object) -> pd.Series:
     return matches.iloc[0]
 
 
-def pair_row(rows: pd.DataFrame, a: Setting, b: Setting, /, **wanted: object) -> pd.Series | None:
-    """The row of two settings, whichever comes first in the table."""
+def pair_rows(rows: pd.DataFrame, a: Setting, b: Setting, /, **wanted: object) -> pd.DataFrame:
+    """The rows of two settings, whichever comes first in the table."""
     for first, second in ((a, b), (b, a)):
         names = {
             f"{field}_{side}": value
@@ -75,18 +91,17 @@ def pair_row(rows: pd.DataFrame, a: Setting, b: Setting, /, **wanted: object) ->
         }
         matches = where(rows, **names, **wanted)
         if len(matches):
-            return matches.iloc[0]
-    return None
+            return matches
+    return rows[:0]
 
 
-def agreement(experiment: str, a: Setting, b: Setting, pairing: str = "removed") -> pd.Series | None:
-    return pair_row(ours("agreement"), a, b, experiment=experiment, pairing="removed" if a[1] == b[1] else pairing)
+def in_paper(data: str, a: Setting, b: Setting) -> float | None:
+    """The agreement that the paper reports."""
+    rows = pair_rows(paper("agreement"), a, b, table=data)
+    return None if rows.empty else float(rows["spearman"].iloc[0])
 
 
-def whole_accuracy(experiment: str, evaluator: str = "no-retrain") -> float:
-    """On images from which nothing was removed."""
-    rows = where(ours("points"), experiment=experiment, evaluator=evaluator, fraction=0.0)
-    return float(rows["accuracy"].iloc[0])
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], rest: str = "--:") -> str:
@@ -108,17 +123,24 @@ def number(value: float, digits: int = 2) -> str:
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
-def spread(row: pd.Series | None, value: str = "spearman", digits: int = 2) -> str:
+def spread(value: float, low: float, high: float, digits: int = 2) -> str:
     """A value with its interval, if it has one."""
-    if row is None or row[value] != row[value]:
-        return GAP
-    if row["low"] != row["low"]:
-        return number(row[value], digits)
-    return f"{number(row[value], digits)} [{number(row['low'], digits)}, {number(row['high'], digits)}]"
+    if low != low:
+        return number(value, digits)
+    return f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
 
 
 def percent(value: float, digits: int = 1) -> str:
     return GAP if value != value else f"{100 * value:.{digits}f}"
+
+
+def percent_points(value: float, low: float, high: float) -> str:
+    """A change in percentage points.
+
+    >>> percent_points(0.012, -0.001, 0.025)
+    '+1.2 [-0.1, +2.5]'
+    """
+    return f"{100 * value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
 
 
 def name_of(setting: Setting) -> str:
