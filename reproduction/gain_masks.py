@@ -9,13 +9,16 @@ after its last complete epoch; weights are kept in `--work`.
 """
 
 import argparse
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
 
-from reproduction.collect import RESULTS, write
+from reproduction.ids import settings_id
+from reproduction.tables import RESULTS, Results
 from roadworthy.core.masks import random_masks
 from roadworthy.core.random import Key
 from roadworthy.core.types import Dataset, Imputer
@@ -28,14 +31,56 @@ from roadworthy.training.gain_search import ALPHAS, HINTS, grid, search
 
 LARGEST = 0.5
 RECIPE = GainRecipe(epochs=6, lr=1e-3, schedule="cosine", width=16, largest=LARGEST, masks="scatter")
-LONG = replace(RECIPE, epochs=10)
-SEARCH = replace(RECIPE, epochs=2)
-TESTED = 2000
 STEPS = ("default", "search", "long")
+PLAIN = ("fixed", "linear", "linear without noise")
+COLUMNS = ["imputer", "train_images", "epochs", "mse", "low", "high", "all_pixels", "images"]
 
 
-def train_images(root: Path, batches: tuple[int, ...], images: int) -> Dataset:
-    return first(CIFAR10(root, "train", train_batches=batches), images)
+class Size(NamedTuple):
+    """Recipe and train images of each step, and the test images."""
+
+    recipes: Mapping[str, GainRecipe]
+    images: Mapping[str, int]
+    tested: int
+    alphas: tuple[float, ...] = ALPHAS
+    hints: tuple[float, ...] = HINTS
+
+
+_TINY = replace(RECIPE, epochs=1, batch_size=8, width=2, blocks=1, validation=0.25)
+SIZES = {
+    "full": Size(
+        {"default": RECIPE, "search": replace(RECIPE, epochs=2), "long": replace(RECIPE, epochs=10)},
+        {"default": 20_000, "search": 10_000, "long": 50_000},
+        2000,
+    ),
+    "tiny": Size(dict.fromkeys(STEPS, _TINY), dict.fromkeys(STEPS, 16), 8, (100.0,), (0.01,)),
+}
+
+
+def tested_settings(size: Size) -> dict[str, Any]:
+    return {"data": "cifar10 test", "images": size.tested, "largest": LARGEST, "masks": "scatter", "key": "tested"}
+
+
+def settings(imputer: str, size: Size) -> dict[str, Any]:
+    """Everything that a row of `gain-masks` depends on, beside the data."""
+    step = imputer.removeprefix("GAIN, ")
+    trained = {"recipe": asdict(size.recipes[step]), "train": size.images[step]} if step in STEPS else {}
+    return {"imputer": imputer, **trained, **tested_settings(size)}
+
+
+def search_settings(alpha: float, hint: float, size: Size) -> dict[str, Any]:
+    """Everything that a row of `gain-masks-search` depends on; measured on the held-out images of its training."""
+    recipe = replace(size.recipes["search"], alpha=alpha, hint=hint)
+    return {"recipe": asdict(recipe), "train": size.images["search"], "data": "cifar10 train"}
+
+
+def with_ids(table: pd.DataFrame, size: Size = SIZES["full"]) -> pd.DataFrame:
+    """The table `gain-masks` or `gain-masks-search`, each row with its id."""
+    if "alpha" in table:
+        ids = [settings_id(search_settings(row.alpha, row.hint, size)) for row in table.itertuples()]
+    else:
+        ids = [settings_id(settings(name, size)) for name in table["imputer"]]
+    return table.assign(item=ids)
 
 
 def hole_mse(imputer: Imputer, data: Dataset) -> tuple[float, float, float, float]:
@@ -51,10 +96,32 @@ def hole_mse(imputer: Imputer, data: Dataset) -> tuple[float, float, float, floa
     return float(values.mean()), *mean_interval(values[None]), float(torch.cat(whole).mean())
 
 
-def trained(name: str, recipe: GainRecipe, data: Dataset, work: Path) -> Imputer:
-    result = train_gain(recipe, data, checkpoint=work / f"{name}.checkpoint")
-    save_gain(result, recipe, work / f"{name}.safetensors")
+def trained(step: str, size: Size, root: Path, work: Path) -> Imputer:
+    recipe = size.recipes[step]
+    result = train_gain(
+        recipe, first(CIFAR10(root, "train"), size.images[step]), checkpoint=work / f"{step}.checkpoint"
+    )
+    save_gain(result, recipe, work / f"{step}.safetensors")
     return result.gain
+
+
+def measured(steps: list[str], size: Size, root: Path, work: Path) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Tables by name; longer ones follow as more is trained."""
+    test = first(CIFAR10(root, "test"), size.tested)
+    train = first(CIFAR10(root, "train"), size.images["long"])
+    plain = (DatasetMean.of(train), NoisyLinear(), NoisyLinear(noise=0))
+    rows = [(name, 0, 0, *hole_mse(one, test), size.tested) for name, one in zip(PLAIN, plain, strict=True)]
+    for step in (step for step in ("default", "long") if step in steps):
+        gain = trained(step, size, root, work)
+        sizes = (size.images[step], size.recipes[step].epochs)
+        rows.append((f"GAIN, {step}", *sizes, *hole_mse(gain, test), size.tested))
+        yield "gain-masks", pd.DataFrame(rows, columns=COLUMNS)
+    if "search" in steps:
+        data = first(CIFAR10(root, "train"), size.images["search"])
+        cells = []
+        for cell in search(grid(size.recipes["search"], size.alphas, size.hints), data, work / "search"):
+            cells.append(cell)
+            yield "gain-masks-search", pd.DataFrame(cells)
 
 
 def main() -> None:
@@ -62,30 +129,14 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=Path("data"), help="holds cifar-10-batches-bin")
     parser.add_argument("--work", type=Path, default=Path("runs/gain-masks"))
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--only", nargs="*", choices=STEPS, default=STEPS)
+    parser.add_argument("--only", nargs="*", choices=STEPS, default=list(STEPS))
+    parser.add_argument("--size", choices=list(SIZES), default="full")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.work.mkdir(parents=True, exist_ok=True)
-    everything = (1, 2, 3, 4, 5)
-    test = first(CIFAR10(options.root, "test"), TESTED)
-    imputers: dict[str, tuple[Imputer, int, int]] = {
-        "fixed": (DatasetMean.of(train_images(options.root, everything, 50_000)), 0, 0),
-        "linear": (NoisyLinear(), 0, 0),
-        "linear without noise": (NoisyLinear(noise=0), 0, 0),
-    }
-    for name, recipe, images in (("default", RECIPE, 20_000), ("long", LONG, 50_000)):
-        if name in options.only:
-            gain = trained(name, recipe, train_images(options.root, everything, images), options.work)
-            imputers[f"GAIN, {name}"] = (gain, images, recipe.epochs)
-            rows = [(key, *sizes, *hole_mse(imputer, test), TESTED) for key, (imputer, *sizes) in imputers.items()]
-            columns = ["imputer", "train_images", "epochs", "mse", "low", "high", "all_pixels", "images"]
-            write("gain-masks", pd.DataFrame(rows, columns=columns), options.out)
-    if "search" in options.only:
-        data = train_images(options.root, everything, 10_000)
-        cells = []
-        for cell in search(grid(SEARCH, ALPHAS, HINTS), data, options.work / "search"):
-            cells.append(cell)
-            write("gain-masks-search", pd.DataFrame(cells), options.out)
+    size = SIZES[options.size]
+    for name, table in measured(options.only, size, options.root, options.work):
+        Results(options.out).write(name, with_ids(table, size))
 
 
 if __name__ == "__main__":

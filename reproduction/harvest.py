@@ -68,12 +68,13 @@ def merged(old: pd.DataFrame, new: pd.DataFrame, key: list[str]) -> pd.DataFrame
 
 
 def facts_of(state: Survey, fractions: Sequence[float], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """`points`: by seed, how many are complete, and how many there are."""
-    seeds = {
-        str(seed): [sum(map(state.complete, points)), len(points)]
-        for seed in sorted({point.seed for point in state.points})
-        for points in [[point for point in state.points if point.seed == seed]]
-    }
+    """`points`: by seed, how many are complete, and how many there are; that of whole images counts once."""
+    seeds: dict[str, list[int]] = {}
+    for seed in sorted({point.seed for point in state.points}):
+        complete = {
+            point_id(items): state.complete(point) for point, items in state.points.items() if point.seed == seed
+        }
+        seeds[str(seed)] = [sum(complete.values()), len(complete)]
     facts = {name: manifest[name] for name in ("fingerprints", "versions", "date")}
     times = manifest.get("cpu_seconds", {})
     known = [times[id] for id in state.goals if id in times]

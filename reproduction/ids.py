@@ -4,18 +4,24 @@ A point is usually one item. If its images fill several blocks, it is one item p
 theirs, in the order of the blocks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from roadworthy.core.results import Point
 from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, Measure, most_relevant_share
 from roadworthy.experiments.design import Design
-from roadworthy.experiments.items import Item, combined
+from roadworthy.experiments.items import Item, canonical, combined
 from roadworthy.experiments.plans import Plan
 
 RANDOM_MASKS = ("scatter", "blobs")
 """`masks` of the table `detection` that belong to no method"""
+
+
+def settings_id(settings: Mapping[str, Any]) -> str:
+    """Of a number that belongs to no plan: the hash of the settings of its computation."""
+    return combined([canonical(settings)])[:32]
 
 
 def point_id(items: Sequence[Item]) -> str:

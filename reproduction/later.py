@@ -93,7 +93,8 @@ def target_table(results: Results) -> pd.DataFrame:
 
 def _made_right(predictions: Mapping[Point, Predictions], method: str) -> float:
     whole, removed = (
-        predictions[Point(method, "lerf", "linear", "no-retrain", fraction, 0)].correct for fraction in (0.0, MADE_RIGHT)
+        predictions[Point(method, "lerf", "linear", "no-retrain", fraction, 0)].correct
+        for fraction in (0.0, MADE_RIGHT)
     )
     return float(removed[~whole].mean()) if not whole.all() else float("nan")
 
@@ -152,8 +153,8 @@ def stopping_table(results: Results) -> pd.DataFrame:
     way round on all images; same_order: all eight methods are ordered as on all images; best: the pairs of the leading
     method are decided, so that `until="best"` would stop. `until="ranked"` would stop where none is undecided.
     """
-    chosen = (("linear", method) for method in METHODS)
-    predictions = {p: one for p, one in committed(results, LABEL).items() if (p.imputer, p.method) in set(chosen)}
+    everything = committed(results, LABEL)
+    predictions = {p: one for p, one in everything.items() if p.imputer == "linear" and p.method in METHODS}
     whole = scores_of(predictions)
     if whole is None:
         return pd.DataFrame()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,9 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reproduction.collect import RESULTS, write
-from reproduction.ids import with_root
-from reproduction.tables import PLANS
+from reproduction.ids import settings_id, with_root
+from reproduction.tables import PLANS, RESULTS, Results
 from roadworthy.audit.mask_information import MASK_CLASSIFIERS, MaskClassifier
 from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
@@ -42,7 +42,6 @@ from roadworthy.training.recipe import Recipe
 METHODS = ("IG-SG", "GB-SQ", "GB-Var")
 """the paper's example, and the two that reveal most in the first reproduction"""
 FRACTION = 0.5
-SIZES = (2_500, 5_000, 10_000, 20_000, 50_000)
 CHUNK = 5_000
 """images whose masks are kept in one file"""
 READERS = {
@@ -53,9 +52,48 @@ READERS = {
         224,
     ),
 }
-TRIALS = [("small", method, size) for method in METHODS for size in SIZES]
-TRIALS += [("resnet18", "IG-SG", size) for size in (10_000, 50_000)]
+
+
+class Size(NamedTuple):
+    """Test masks, numbers of train masks for the small reader and for the paper's network, epochs if not the recipe's."""
+
+    tested: int
+    small: tuple[int, ...]
+    resnet18: tuple[int, ...]
+    epochs: int = 0
+
+    def reader(self, name: str) -> MaskClassifier:
+        reader = READERS[name]
+        return replace(reader, recipe=replace(reader.recipe, epochs=self.epochs)) if self.epochs else reader
+
+    def trials(self) -> list[tuple[str, str, int]]:
+        small = [("small", method, count) for method in METHODS for count in self.small]
+        return small + [("resnet18", "IG-SG", count) for count in self.resnet18]
+
+
+SIZES = {
+    "full": Size(5_000, (2_500, 5_000, 10_000, 20_000, 50_000), (10_000, 50_000)),
+    "tiny": Size(8, (8, 16), (8,), epochs=1),
+}
 COLUMNS = ["reader", "method", "masks", "accuracy", "low", "high", "images"]
+
+
+def settings(reader: str, method: str, masks: int, size: Size) -> dict[str, Any]:
+    """Everything that a row depends on, beside the plan's model and data."""
+    recipe = size.reader(reader).recipe.spec
+    return {
+        "reader": reader,
+        "recipe": recipe,
+        "method": method,
+        "masks": masks,
+        "fraction": FRACTION,
+        "tested": size.tested,
+    }
+
+
+def with_ids(table: pd.DataFrame, size: Size = SIZES["full"]) -> pd.DataFrame:
+    ids = [settings_id(settings(row.reader, row.method, int(row.masks), size)) for row in table.itertuples()]
+    return table.assign(item=ids)
 
 
 def masks(experiment: Experiment, data: Dataset) -> dict[str, NDArray[np.uint8]]:
@@ -109,28 +147,32 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=Path("data"), help="holds cifar-10-batches-bin and weights")
     parser.add_argument("--work", type=Path, default=Path("runs/mask-curve"))
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--plan", type=Path, default=PLANS / "cifar10-tables.toml")
+    parser.add_argument("--size", choices=list(SIZES), default="full")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.work.mkdir(parents=True, exist_ok=True)
-    plan = with_root(read_plan(PLANS / "cifar10-tables.toml"), options.root)
+    size = SIZES[options.size]
+    plan = with_root(read_plan(options.plan), options.root)
     weights = options.root / "weights" / Path(plan.model["weights"]).name
     experiment = build(replace(plan, model={**plan.model, "weights": str(weights.resolve())}))
-    splits = {"test": first(CIFAR10(options.root, "test"), 5_000), "train": CIFAR10(options.root, "train")}
+    largest = max(*size.small, *size.resnet18)
+    splits = {"test": CIFAR10(options.root, "test"), "train": CIFAR10(options.root, "train")}
     packed = {}
-    for name, data in splits.items():
-        chunks = list(kept_masks(experiment, name, data, options.work))
+    for name, count in (("test", size.tested), ("train", largest)):
+        chunks = list(kept_masks(experiment, name, first(splits[name], count), options.work))
         packed[name] = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
     labels = {name: torch.from_numpy(arrays["labels"]).long() for name, arrays in packed.items()}
-    path = options.out / "mask-curve.csv"
-    table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=COLUMNS)
-    done = set(zip(table["reader"], table["method"], table["masks"], strict=True))
-    for reader, method, size in (trial for trial in TRIALS if trial not in done):
-        train = inputs(packed["train"][method][:size]), labels["train"][:size]
-        correct = accuracy(READERS[reader], train, (inputs(packed["test"][method]), labels["test"]))
+    results = Results(options.out)
+    table = results.table("mask-curve")
+    done = set(zip(*(table[name] for name in COLUMNS[:3]), strict=True)) if len(table) else set()
+    for reader, method, count in (trial for trial in size.trials() if trial not in done):
+        train = inputs(packed["train"][method][:count]), labels["train"][:count]
+        correct = accuracy(size.reader(reader), train, (inputs(packed["test"][method]), labels["test"]))
         low, high = share_interval(correct[None].astype(float))
-        row = pd.DataFrame([(reader, method, size, correct.mean(), low, high, len(correct))], columns=COLUMNS)
-        table = pd.concat([table, row]) if len(table) else row
-        write("mask-curve", table, options.out)
+        row = pd.DataFrame([(reader, method, count, correct.mean(), low, high, len(correct))], columns=COLUMNS)
+        table = pd.concat([table, with_ids(row, size)]) if len(table) else with_ids(row, size)
+        results.write("mask-curve", table)
 
 
 if __name__ == "__main__":

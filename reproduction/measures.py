@@ -1,6 +1,6 @@
-"""What the paper reports beside its experiments: correlation of neighboring pixels, the toy world, cost per image.
+"""What the paper reports beside its experiments: correlation of neighboring pixels, cost per image in CPU seconds.
 
-python -m reproduction.measures [--root data] [--out results] [neighbors] [toy] [toy-seeds] [cost]      all by default
+python -m reproduction.measures [--root data] [--out results] [neighbors] [cost]      all by default
 """
 
 import argparse
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
-from reproduction.collect import RESULTS, write
-from roadworthy.audit.toy import run_toy
+from reproduction.tables import RESULTS, Results
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Imputer, Maps
 from roadworthy.datasets import CIFAR10, Food101, first
@@ -33,18 +33,29 @@ from roadworthy.training.recipe import RECIPES
 OFFSETS = {"direct": ((0, 1), (1, 0)), "diagonal": ((1, 1), (1, -1))}
 """rows down and columns right"""
 PAPER_SIZE = {"train": 50_000, "test": 10_000, "epochs": 40}
-IMAGES, REPEATS, FRACTION = 640, 10, 0.5
-SEEDS = 10
-"""toy worlds"""
+FRACTION = 0.5
+
+
+class Size(NamedTuple):
+    correlated: int
+    """images of each data set"""
+    timed: int
+    repeats: int
+    """of the timing"""
+
+
+SIZES = {"full": Size(10_000, 640, 10), "tiny": Size(16, 4, 2)}
 DRAWS = 1000
 
 
-def neighbors(root: Path) -> pd.DataFrame:
+def neighbors(root: Path, size: Size) -> pd.DataFrame:
     """Pearson correlation of pixels with their neighbors: `over` all images and channels, and `within` images, after
     subtracting the mean of each image's channels; `low` and `high` are the latter's 95 % interval over images."""
     rows = []
     for name, data in (("cifar10", CIFAR10(root, split="test")), ("food101", Food101(root, split="test"))):
-        images = torch.cat([batch.images for batch in first(data, 10_000).batches(500)]).double()
+        images = torch.cat(
+            [batch.images for batch in first(data, min(size.correlated, len(data))).batches(500)]
+        ).double()
         centered = images - images.mean(dim=(2, 3), keepdim=True)
         for kind, offsets in OFFSETS.items():
             over, within = (_sums(pixels, offsets) for pixels in (images, centered))
@@ -78,22 +89,7 @@ def _shifted(images: torch.Tensor, down: int, right: int) -> tuple[torch.Tensor,
     return images[..., : height - down, pixels], images[..., down:, neighbors]
 
 
-def toy(root: Path) -> pd.DataFrame:
-    """Accuracy, debiased accuracy and exact γ of the five orderings of the toy world."""
-    return run_toy().debiased().drop(columns=["imputer", "clipped", "applies"])
-
-
-def toy_seeds(root: Path) -> pd.DataFrame:
-    """Accuracy of the five orderings in several toy worlds, a mean over fractions: how certain is their order?"""
-    tables = []
-    for seed in range(SEEDS):
-        curves = run_toy(seed=seed).curves.query("fraction > 0")
-        means = curves.groupby(["order", "method"], sort=False)["accuracy"].mean().reset_index()
-        tables.append(means.assign(seed=seed)[["seed", "order", "method", "accuracy"]])
-    return pd.concat(tables)
-
-
-def cost(root: Path) -> pd.DataFrame:
+def cost(root: Path, size: Size) -> pd.DataFrame:
     """Seconds per image of evaluating and of training, with the same network and imputer, on one thread; and what the
     paper's numbers of images and epochs would cost. `share` is of the cost of retraining with fixed imputation.
 
@@ -101,21 +97,23 @@ def cost(root: Path) -> pd.DataFrame:
     the share has a 95 % interval by Student's t over these runs.
     """
     torch.set_num_threads(1)
-    data = first(CIFAR10(root, split="train", train_batches=(1,)), IMAGES)
+    data = first(CIFAR10(root, split="train", train_batches=(1,)), size.timed)
     imputers = {"fixed": DatasetMean.of(data), "linear": NoisyLinear()}
     calls = [partial(call, data, imputer) for imputer in imputers.values() for call in (_evaluate, _train)]
-    seconds = np.array([[_seconds(call) for call in calls] for _ in range(REPEATS + 1)])[1:]  # the first run compiles
-    evaluating, training = seconds[:, ::2] / IMAGES, seconds[:, 1::2] / IMAGES  # runs × imputers
+    seconds = np.array([[_seconds(call) for call in calls] for _ in range(size.repeats + 1)])[
+        1:
+    ]  # the first run compiles
+    evaluating, training = seconds[:, ::2] / size.timed, seconds[:, 1::2] / size.timed  # runs × imputers
     road = PAPER_SIZE["test"] * evaluating
     roar = PAPER_SIZE["epochs"] * PAPER_SIZE["train"] * training + road
     share = road / roar[:, :1]
-    half = stats.t.isf(0.025, REPEATS - 1) * share.std(axis=0, ddof=1) / np.sqrt(REPEATS)
+    half = stats.t.isf(0.025, size.repeats - 1) * share.std(axis=0, ddof=1) / np.sqrt(size.repeats)
     columns = {"evaluating": evaluating, "training": training, "road": road, "roar": roar}
     table = pd.DataFrame(
         {"imputer": list(imputers), **{name: np.median(part, axis=0) for name, part in columns.items()}}
     )
     mean = share.mean(axis=0)
-    return table.assign(share=mean, share_low=mean - half, share_high=mean + half, images=IMAGES)
+    return table.assign(share=mean, share_low=mean - half, share_high=mean + half, images=size.timed)
 
 
 def _network() -> Normalized:
@@ -149,7 +147,7 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-MEASURES = {"neighbors": neighbors, "toy": toy, "toy-seeds": toy_seeds, "cost": cost}
+MEASURES = {"neighbors": neighbors, "cost": cost}
 
 
 def main() -> None:
@@ -157,10 +155,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MEASURES)}; default: all")
     parser.add_argument("--root", type=Path, default=Path("data"), help="holds cifar-10-batches-bin and food-101")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--size", choices=list(SIZES), default="full")
     options = parser.parse_args()
     for name in options.names or MEASURES:
-        table = MEASURES[name](options.root)
-        write(name, table, options.out)
+        table = MEASURES[name](options.root, SIZES[options.size])
+        Results(options.out).write(name, table)
         print(f"{name}\n{table.to_string(index=False)}\n")
 
 

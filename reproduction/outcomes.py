@@ -1,12 +1,13 @@
-"""What a measured change says about a claim of the paper: the rules behind the column `outcome`."""
+"""What measured changes say about a claim of the paper: the rules behind the column `outcome`."""
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from reproduction.tables import number
+from reproduction.tables import NOT_RUN, spread
 
 SHOWN, DIRECTION, NOT_SHOWN = "shown", "direction only", "not shown"
 CONTRADICTED, UNTESTABLE = "contradicted", "not testable here"
-OUTCOMES = (SHOWN, DIRECTION, NOT_SHOWN, CONTRADICTED, UNTESTABLE)
+OUTCOMES = (SHOWN, DIRECTION, NOT_SHOWN, CONTRADICTED, UNTESTABLE, NOT_RUN)
 
 WIDE = 2.0
 """A size differs widely if it is less than half of the paper's or more than twice."""
@@ -42,6 +43,18 @@ def outcome(change: Change, sign: float, similar: bool = True) -> str:
     return SHOWN if similar else DIRECTION
 
 
+def over_seeds(outcomes: Sequence[str]) -> str:
+    """Of a claim that was tested with several seeds: one that they do not agree on is not shown.
+
+    >>> over_seeds(["shown", "shown"]), over_seeds(["shown", "direction only"]), over_seeds(["shown", "contradicted"])
+    ('shown', 'direction only', 'not shown')
+    """
+    found = set(outcomes)
+    if len(found) == 1:
+        return outcomes[0]
+    return DIRECTION if found <= {SHOWN, DIRECTION} else NOT_SHOWN
+
+
 def is_similar(value: float, reported: float) -> bool:
     """
     >>> is_similar(0.73, 0.57), is_similar(0.134, 0.7), is_similar(-0.06, -0.35)
@@ -59,25 +72,30 @@ def resolution(change: Change) -> float:
     return (change.high - change.low) / 2
 
 
-def in_words(result: str, change: Change) -> str:
+def in_words(result: str, changes: Mapping[int, Change], digits: int = 2) -> str:
     """
-    >>> in_words("not shown", Change(0.1, -0.1, 0.3))
+    >>> in_words("not shown", {0: Change(0.1, -0.1, 0.3)})
     'not shown (+.10 [-.10, .30]; a change of .20 could have been shown)'
     """
-    value = f"{'+' if change.value > 0 else ''}{number(change.value)}"
-    text = f"{value} [{number(change.low)}, {number(change.high)}]"
+    texts = [f"{'+' if change.value > 0 else ''}{spread(*change, digits=digits)}" for change in changes.values()]
+    text = (
+        texts[0]
+        if len(texts) == 1
+        else ", ".join(f"seed {seed}: {one}" for seed, one in zip(changes, texts, strict=True))
+    )
     if result == NOT_SHOWN:
-        text += f"; a change of {number(resolution(change))} could have been shown"
+        least = max(resolution(change) for change in changes.values())
+        text += f"; a change of {spread(least, float('nan'), float('nan'), digits)} could have been shown"
     return f"{result} ({text})"
 
 
-def below_floor(experiment: str, accuracies: dict[str, float]) -> str:
+def below_floor(data: str, accuracies: Mapping[str, float]) -> str:
     """Why a claim that rests on these networks is not testable here, or nothing. `accuracies` are on whole images.
 
     >>> below_floor("cifar10", {"no-retrain": 0.9}), below_floor("cifar10", {"retrain": 0.508})
     ('', 'retrain: accuracy 50.8 % on whole images, floor 65 %')
     """
-    floor = FLOORS[experiment]
+    floor = FLOORS[data]
     texts = [
         f"{evaluator}: accuracy {100 * accuracy:.1f} % on whole images, floor {100 * floor:.0f} %"
         for evaluator, accuracy in accuracies.items()

@@ -10,12 +10,13 @@ Worlds are added to the table one by one: interrupt it and run it again to resum
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from reproduction.collect import RESULTS, write
+from reproduction.tables import RESULTS, Results
 from roadworthy.audit.toy import ToyWorld, Waves, run_toy, whole_accuracy
 from roadworthy.core.random import Key
 
@@ -41,11 +42,11 @@ def random_world(number: int) -> ToyWorld:
     return ToyWorld(amplitude=(low * high) ** 0.5, waves=both)
 
 
-def measured(number: int) -> pd.DataFrame:
+def measured(number: int, fractions: tuple[float, ...] = FRACTIONS, **size: int) -> pd.DataFrame:
     """Per ordering and order, means over fractions; `debiased` over those where it is defined for all uninformative
-    orderings, and `before`, the accuracy at the same fractions."""
+    orderings, and `before`, the accuracy at the same fractions. `size`: of `run_toy`, if it should be smaller."""
     world = random_world(number)
-    result = run_toy(world, FRACTIONS, seed=number)
+    result = run_toy(world, fractions, seed=number, **size)
     points = result.debiased()
     points["defined"] = _all_defined(points)
     rows = []
@@ -84,6 +85,12 @@ def ends(world: pd.DataFrame, order: str) -> bool:
     return (first, last) == ("true", "worst")
 
 
+def reversed_between_orders(world: pd.DataFrame) -> bool:
+    """The uninformative orderings, best first, come in opposite order."""
+    morf, lerf = ([name for name in ranked(world, order) if name in UNINFORMATIVE] for order in ("morf", "lerf"))
+    return morf == lerf[::-1]
+
+
 SENTENCES: dict[str, Callable[[pd.DataFrame], bool]] = {
     "gauss second in MoRF": lambda world: ranked(world, "morf")[1] == "gauss",
     "gauss next to worst in LeRF": lambda world: ranked(world, "lerf")[-2] == "gauss",
@@ -93,6 +100,7 @@ SENTENCES: dict[str, Callable[[pd.DataFrame], bool]] = {
     "true first and worst last in MoRF": lambda world: ends(world, "morf"),
     "true first and worst last in LeRF": lambda world: ends(world, "lerf"),
     "true first and worst last in both": lambda world: ends(world, "morf") and ends(world, "lerf"),
+    "rand, semi and gauss reversed from MoRF to LeRF": reversed_between_orders,
     "debiasing narrows rand, semi and gauss in MoRF": lambda world: narrowed(world, "morf"),
     "debiasing narrows rand, semi and gauss in LeRF": lambda world: narrowed(world, "lerf"),
 }
@@ -112,13 +120,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=60)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--size", choices=["full", "tiny"], default="full")
     options = parser.parse_args()
+    smaller: dict[str, Any] = {"regressions": 2, "train": 40, "test": 50} if options.size == "tiny" else {}
     path = options.out / "toy-worlds.csv"
     table = pd.read_csv(path) if path.exists() else pd.DataFrame({"world": []})
     for number in sorted(set(range(options.worlds)) - set(table["world"])):
-        table = pd.concat([table, measured(number)]) if len(table) else measured(number)
-        write("toy-worlds", table.astype({"world": int}), options.out)
-    write("toy-shares", shares(pd.read_csv(path)), options.out)
+        world = measured(number, **smaller)
+        table = pd.concat([table, world]) if len(table) else world
+        Results(options.out).write("toy-worlds", table.astype({"world": int}))
+    Results(options.out).write("toy-shares", shares(pd.read_csv(path)))
     print(shares(pd.read_csv(path)).to_string(index=False))
 
 
