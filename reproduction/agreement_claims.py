@@ -44,7 +44,7 @@ def _claim(results: Results, data: str, a: Side, b: Side) -> Claim:
     better = "better" if after > before else "less"
     name = f"{TITLES[data]}, {_subject(a, b)} agree {better} with linear than with fixed imputation"
     reported = f"{number(before)} → {number(after)}" + (" (retrained)" if WARM in (a[0], b[0]) else "")
-    return Claim(name, reported, here(results, data, a, b) or NOT_RUN, tested(results, data, a, b, after - before))
+    return Claim(name, reported, here(results, data, a, b) or NOT_RUN, result_of(results, data, a, b, after - before))
 
 
 def _subject(a: Side, b: Side) -> str:
@@ -64,14 +64,14 @@ def here(results: Results, data: str, a: Side, b: Side) -> str:
         for seed in sorted(set(ends[0].get("seed", ())) & set(ends[1].get("seed", ()))):
             rows = [where(part, seed=seed).iloc[0] for part in ends]
             text = " → ".join(spread(row["spearman"], row["low"], row["high"]) for row in rows)
-            label = [pairing] * (a[1] != b[1]) + [f"seed {seed}"] * (NO_RETRAIN != a[0])
+            label = [pairing] * (a[1] != b[1]) + [f"seed {seed}"] * (a[0] != NO_RETRAIN)
             texts.append(f"{', '.join(label)}: {text}" if label else text)
     return "; ".join(texts)
 
 
-def tested(results: Results, data: str, a: Side, b: Side, claimed: float) -> str:
+def result_of(results: Results, data: str, a: Side, b: Side, claimed: float) -> str:
     """By the interval of the change, per seed; shown only if every seed agrees."""
-    evaluators = [name for name in dict.fromkeys((a[0], b[0]))]
+    evaluators = list(dict.fromkeys((a[0], b[0])))
     if data == "food101" and RETRAIN in evaluators:
         return f"{UNTESTABLE} (not run: training ten classes from scratch for every point is beyond the budget)"
     seeds = planned_seeds(results, data, a[0])

@@ -52,8 +52,8 @@ def _cheap(results: Results) -> Claim:
     share, low, high = (float(row[column]) for column in ("share", "share_low", "share_high"))
     result = outcome(Change(1 - share, 1 - high, 1 - low), 1, is_similar(share, 0.009))
     here = (
-        f"{percent(share, 2)} % [{percent(low, 2)}, {percent(high, 2)}] in CPU seconds, extrapolated from one image to the "
-        "paper's 40 epochs and 5 : 1 split"
+        f"{percent(share, 2)} % [{percent(low, 2)}, {percent(high, 2)}] in CPU seconds, extrapolated "
+        "from one image to the paper's 40 epochs and 5 : 1 split"
     )
     return Claim(
         name,
@@ -69,7 +69,8 @@ def _masks_reveal_class(results: Results) -> Claim:
     if rows.empty:
         return Claim(name, reported, NOT_RUN, NOT_RUN)
     best = rows.loc[rows["accuracy"].idxmax()]
-    here = f"{percent(best['accuracy'])} % [{percent(best['low'])}, {percent(best['high'])}], {best['masks']:,} masks, {best['reader']}"
+    interval = f"[{percent(best['low'])}, {percent(best['high'])}]"
+    here = f"{percent(best['accuracy'])} % {interval}, {best['masks']:,} masks, {best['reader']}"
     gain = Change(*(float(best[column] - 0.1) for column in ("accuracy", "low", "high")))
     result = outcome(gain, 1, is_similar(gain.value, 0.8 - 0.1))
     return Claim(name, reported, f"{here}; chance 10 %", in_words(result, {0: gain}))
@@ -117,7 +118,8 @@ def _gain_error(results: Results) -> Claim:
     if rows.empty:
         return Claim(name, reported, NOT_RUN, NOT_RUN)
     best = rows.loc[rows["mse"].idxmin()]
-    here = f"{best['imputer']}: {spread(best['mse'], best['low'], best['high'], 4)} in removed pixels, {number(best['all_pixels'], 4)} over all"
+    removed = spread(best["mse"], best["low"], best["high"], 4)
+    here = f"{best['imputer']}: {removed} in removed pixels, {number(best['all_pixels'], 4)} over all"
     if best["high"] <= PAPERS_MSE:
         return Claim(name, reported, here, f"{SHOWN} (at most .0085 in removed pixels, so over all pixels too)")
     text = (
@@ -159,9 +161,9 @@ def _debiasing(results: Results) -> Claim:
 
 
 TOY = {
-    "gauss second in MoRF and next to worst in LeRF": "gauss, which is uninformative, is second in MoRF and next to worst in LeRF",
+    "gauss second in MoRF and next to worst in LeRF": "uninformative gauss is second in MoRF, next to worst in LeRF",
     "true first and worst last in both": "both orders find the true ordering best and the inverted one worst",
-    "rand, semi and gauss reversed from MoRF to LeRF": "the ranking of rand, semi and gauss in MoRF is reversed in LeRF",
+    "rand, semi and gauss reversed from MoRF to LeRF": "rand, semi and gauss rank in LeRF as in MoRF, reversed",
 }
 """sentence of `toy_worlds` to the paper's"""
 
@@ -170,7 +172,7 @@ def toy_claims(results: Results) -> list[Claim]:
     table, found = results.table("toy-shares"), []
     for sentence, text in TOY.items():
         rows = where(table, sentence=sentence)
-        name = f"Toy world: {text}"
+        name = f"Toy worlds, as a rule: {text}"
         if rows.empty:
             found.append(Claim(name, "in its world", NOT_RUN, NOT_RUN))
             continue
@@ -179,7 +181,8 @@ def toy_claims(results: Results) -> list[Claim]:
 
 
 def _share(row: pd.Series) -> str:
-    return f"in {row['holds']} of {row['worlds']} random worlds: {percent(row['share'], 0)} % [{percent(row['low'], 0)}, {percent(row['high'], 0)}]"
+    interval = f"[{percent(row['low'], 0)}, {percent(row['high'], 0)}]"
+    return f"in {row['holds']} of {row['worlds']} random worlds: {percent(row['share'], 0)} % {interval}"
 
 
 def _in_most_worlds(row: pd.Series) -> str:

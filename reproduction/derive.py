@@ -40,7 +40,7 @@ def seeds_of(points: Iterable[Point]) -> list[int]:
 
 
 def of_seed(predictions: Mapping[Point, Predictions], seed: int) -> dict[Point, Predictions]:
-    """One training's points, and those without training: there the seed varies ties and noise alone, so one serves all."""
+    """One training's points, and those without training: their seed varies ties and noise alone, so one serves all."""
     return {
         point._replace(seed=0): one
         for point, one in predictions.items()
@@ -63,8 +63,8 @@ def complete(predictions: Mapping[Point, Predictions], fractions: Mapping[str, i
     }
 
 
-def by_seed(results: Results, data: str) -> Iterator[tuple[int, dict[Point, Predictions], dict[Point, str]]]:
-    """The finished settings of each training seed, and the ids of their points."""
+def by_seed(results: Results, data: str) -> Iterator[tuple[str, int, dict[Point, Predictions], dict[Point, str]]]:
+    """The data set, and for each training seed the finished settings with the ids of their points."""
     predictions = committed(results, *MAIN[data])
     points = results.points(*MAIN[data])
     facts = results.facts()
@@ -74,13 +74,13 @@ def by_seed(results: Results, data: str) -> Iterator[tuple[int, dict[Point, Pred
     for seed in seeds_of(predictions):
         chosen = complete(of_seed(predictions, seed), fractions)
         own = {point: ids[point._replace(seed=0 if point.evaluator == NO_RETRAIN else seed)] for point in chosen}
-        yield seed, chosen, own
+        yield data, seed, chosen, own
 
 
 def agreement_table(results: Results) -> pd.DataFrame:
     """Rank correlations between all finished settings of a data set, per seed, with intervals over images."""
     tables = []
-    for data, (seed, predictions, ids) in ((data, one) for data in MAIN for one in by_seed(results, data)):
+    for data, seed, predictions, ids in (one for name in MAIN for one in by_seed(results, name)):
         if not predictions:
             continue
         table = statistics.agreement_intervals(predictions)
@@ -104,7 +104,7 @@ def _place(row: Mapping[str, str], column: str) -> tuple[str, str, str]:
 def change_table(results: Results) -> pd.DataFrame:
     """How much the agreement of two settings changes from fixed to linear imputation: the paper's main claims."""
     rows = []
-    for data, (seed, predictions, ids) in ((data, one) for data in MAIN for one in by_seed(results, data)):
+    for data, seed, predictions, ids in (one for name in MAIN for one in by_seed(results, name)):
         for a, b in PAIRS:
             used = [point for point in predictions if (point.evaluator, point.order) in (a, b)]
             used = [point for point in used if point.imputer in BEFORE_AFTER]

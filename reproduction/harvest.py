@@ -3,9 +3,9 @@
 python -m reproduction.harvest [RUNS] [--out results]
 
 RUNS holds a run directory per plan in `STAGES`. Every point that is complete becomes a row of `points.csv` with its id,
-and, unless it is a control, a row of `correct/PLAN.npz`: which images were classified correctly. Every measure of the audit becomes rows of
-`geometry.csv`, `detection.csv` and `masks.csv`, with the id of its item. Everything else on the page follows from these
-files (`reproduction.derive`). Rows of earlier harvests are kept.
+and, unless it is a control, a row of `correct/PLAN.npz`: which images were classified correctly. Every measure of the
+audit becomes rows of `geometry.csv`, `detection.csv` and `masks.csv`, with the id of its item. Everything else on the
+page follows from these files (`reproduction.derive`). Rows of earlier harvests are kept.
 """
 
 import argparse
@@ -99,12 +99,17 @@ def _id(items: Mapping[Measure, Any], table: str, row: Mapping[str, Any]) -> str
     return id
 
 
+def _same_methods(plan: Path, kept: Path) -> bool:
+    return kept.exists() and read_plan(plan).methods == read_plan(kept).methods
+
+
 def harvest(runs: Path, results: Results, plans: Path = PLANS) -> pd.DataFrame:
     table, facts = results.table("points"), results.facts()
     for plan in (stage.plan for stage in STAGES):
         store = RunDirectory(runs / plan)
-        if not (manifest := store.manifest()).get("fingerprints"):
-            continue
+        manifest = store.manifest()
+        if not manifest.get("fingerprints") or not _same_methods(plans / f"{plan}.toml", store.plan_path):
+            continue  # not there, or only merged from another plan: fingerprints are that plan's
         design, state = surveyed(plan, store, plans)
         predictions, ids = complete_points(state, store)
         if not predictions:

@@ -37,7 +37,7 @@ def bits_path(results: Results, plan: str) -> Path:
 
 
 def predictions_of(points: pd.DataFrame, bits: Bits, images: int | None = None) -> dict[Point, Predictions]:
-    """Of the points in the table. Of the classes only correct (1) or not (0) is known; `images`: the first ones only."""
+    """Of the points in the table; of the classes only correct (1) or not (0) is known. `images`: the first ones."""
     predictions = {}
     for item, count, *place in points[["item", "images", *POINT]].itertuples(index=False, name=None):
         correct = np.unpackbits(bits[item], count=count).astype(np.int64)[:images]

@@ -1,4 +1,4 @@
-"""What later papers ask, from the harvested points: filtered maps, the explained class, other models, early stopping."""
+"""What later papers ask, from the harvested points: filtered maps, explained class, other models, early stopping."""
 
 from collections.abc import Mapping
 

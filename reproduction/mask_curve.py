@@ -55,7 +55,7 @@ READERS = {
 
 
 class Size(NamedTuple):
-    """Test masks, numbers of train masks for the small reader and for the paper's network, epochs if not the recipe's."""
+    """Test masks, numbers of train masks for the small reader and the paper's network, epochs if not the recipe's."""
 
     tested: int
     small: tuple[int, ...]

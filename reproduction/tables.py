@@ -48,7 +48,11 @@ class Results(NamedTuple):
 
     def points(self, *plans: str) -> pd.DataFrame:
         table = self.table("points")
-        return table[table["plan"].isin(plans)] if len(table) else pd.DataFrame(columns=["plan", "item", *POINT])
+        return (
+            table[table["plan"].isin(plans)]
+            if len(table)
+            else pd.DataFrame(columns=["plan", "item", *POINT, "accuracy"])
+        )
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

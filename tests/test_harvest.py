@@ -1,6 +1,5 @@
-"""Tables harvested from long computations: complete points only, earlier rows are kept, ids are those of the plans."""
+"""Tables harvested from run directories: complete points only, earlier rows are kept, ids are those of the plans."""
 
-import json
 from itertools import product
 
 import numpy as np
@@ -8,17 +7,13 @@ import pandas as pd
 import pytest
 
 import roadworthy as rw
-from reproduction import harvest
-from reproduction.collect import POINT
-from reproduction.ids import point_ids
-from reproduction.tables import HERE, ours
+from reproduction import derive, harvest
+from reproduction.derive import agreement_table, change_table, complete
+from reproduction.kept import bits_of, bits_path, committed, read_bits, write_bits
+from reproduction.stages import Stage
+from reproduction.tables import METHODS, POINT, Results
 from roadworthy import statistics
 from roadworthy.core.results import Point, Predictions
-from roadworthy.experiments.build import Fingerprints, design_of
-from roadworthy.experiments.plans import read_plan
-from roadworthy.experiments.stores.run_directory import RunDirectory
-
-FACTS = {"fingerprints": {}, "versions": {}, "date": ""}
 
 PLAN = """
 [data]
@@ -39,7 +34,7 @@ other = "gradient"
 imputers = ["fixed"]
 fractions = [0.3, 0.7]
 seeds = {seeds}
-controls = []
+controls = ["random"]
 
 [run]
 block_size = 8
@@ -54,93 +49,115 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
     """A plan with two seeds, and a run directory with one of them."""
-    monkeypatch.setattr(harvest, "STAGES", ("mine", "missing"))
-    monkeypatch.setattr(harvest, "PLANS", tmp_path)
+    monkeypatch.setattr(harvest, "STAGES", (Stage("mine"), Stage("missing")))
     for name, seeds in (("mine", "[0, 1]"), ("part", "[0]")):
         (tmp_path / f"{name}.toml").write_text(PLAN.format(seeds=seeds))
     rw.run(tmp_path / "part.toml", store=tmp_path / "runs" / "mine", progress=False)
-    return tmp_path / "runs", tmp_path / "results"
+    return tmp_path / "runs", Results(tmp_path / "results")
+
+
+def contents(results):
+    return {path.name: path.read_bytes() for path in results.folder.rglob("*.*") if path.is_file()}
 
 
 def test_complete_points_are_harvested_with_their_ids_and_earlier_rows_are_kept(folders):
-    runs, out = folders
-    out.mkdir()
-    table = harvest.harvest(runs, out)
-    # 2 methods × 2 orders × (2 fractions with seed 0, and none removed with both seeds)
-    assert table.groupby("fraction").size().to_dict() == {0.0: 8, 0.3: 4, 0.7: 4}
+    runs, results = folders
+    table = harvest.harvest(runs, results, runs.parent)
+    # 2 methods and a control × 2 orders × (2 fractions with seed 0, and none removed with both seeds)
+    assert table.groupby("fraction").size().to_dict() == {0.0: 12, 0.3: 6, 0.7: 6}
     comparison = rw.load(runs / "mine")
+    bits = read_bits(bits_path(results, "mine"))
     for row in table[table["seed"] == 0].itertuples():
         point = Point(row.method, row.order, row.imputer, row.evaluator, row.fraction, row.seed)
         assert row.accuracy == comparison.predictions[point].correct.mean()
-        if row.method == "IG":
-            assert np.array_equal(harvest.correct(row.item, 12, out), comparison.predictions[point].correct)
-    before = [(out / name).read_bytes() for name in ("tables-points.csv", "tables-correct.npz", "tables-facts.json")]
-    harvest.harvest(runs, out)
-    harvest.harvest(runs.parent / "gone", out)  # the run directories may vanish
-    after = [(out / name).read_bytes() for name in ("tables-points.csv", "tables-correct.npz", "tables-facts.json")]
-    assert before == after
+        if row.method != "random":
+            assert np.array_equal(np.unpackbits(bits[row.item], count=12), comparison.predictions[point].correct)
+    # 12 curve points of each seed, and the one of whole images
+    assert results.facts()["mine"]["points"] == {"0": [13, 13], "1": [1, 13]}
+    assert {point.method for point in committed(results, "mine")} == {"IG", "other"}
+    assert {point.seed for point in committed(results, "mine")} == {0}  # curves of seed 1 are incomplete
+    before = contents(results)
+    harvest.harvest(runs, results, runs.parent)
+    harvest.harvest(runs.parent / "gone", results, runs.parent)  # the run directories may vanish
+    assert contents(results) == before
 
 
-def made_up(evaluator, seed, settings=(("morf", "linear"), ("lerf", "linear"))):
-    """Predictions of the paper's methods on 200 images at .3 and .7, some better than others."""
+def test_a_directory_that_was_only_merged_from_another_plan_is_not_harvested(folders):
+    runs, results = folders
+    other = PLAN.format(seeds="[0]").replace('other = "gradient"', 'another = "gradient"')
+    (runs.parent / "mine.toml").write_text(other)
+    assert len(harvest.harvest(runs, results, runs.parent)) == 0
+
+
+def test_the_processor_time_of_a_finished_plan_is_kept(folders):
+    runs, results = folders
+    (runs.parent / "mine.toml").write_text(PLAN.format(seeds="[0]"))
+    harvest.harvest(runs, results, runs.parent)
+    manifest = harvest.RunDirectory(runs / "mine").manifest()
+    assert results.facts()["mine"]["cpu_seconds"] == round(sum(manifest["cpu_seconds"].values()))
+
+
+def made_up(evaluator, seed, better):
+    """Predictions of the paper's methods on 200 images at .3 and .7. In LeRF the last method is best; in MoRF as well,
+    but with fixed imputation the first."""
     draws = np.random.default_rng(seed)
     points = {}
-    for (order, imputer), (rank, method), fraction in product(settings, enumerate(harvest.METHODS), (0.0, 0.3, 0.7)):
-        wrong = (draws.random(200) < 0.1 * rank).astype(np.int64) if fraction else np.zeros(200, np.int64)
-        values = (np.arange(200), np.zeros(200, np.int64), wrong, np.full(200, np.nan, np.float32))
+    places = product(("morf", "lerf"), ("fixed", "linear"), enumerate(METHODS), (0.0, 0.3, 0.7))
+    for order, imputer, (rank, method), fraction in places:
+        merit = rank if imputer == "linear" or order == "lerf" or not better else 7 - rank
+        share = 0.1 + 0.1 * (merit if order == "lerf" else 7 - merit) if fraction else 1.0
+        correct = (draws.random(200) < share).astype(np.int64)
+        values = (np.arange(200), np.ones(200, np.int64), correct, correct.astype(np.float32))
         points[Point(method, order, imputer, evaluator, fraction, seed)] = Predictions(*values)
     return points
 
 
-def test_agreement_follows_from_the_committed_files_alone(tmp_path, monkeypatch):
-    stores = {"cifar10-tables": made_up("no-retrain", 0), "cifar10-tables-retrain": made_up("retrain", 0)}
-    stores["cifar10-tables-retrain"] |= made_up("retrain", 1)
-    ids = {point: f"{point}" for points in stores.values() for point in points}
-    monkeypatch.setattr(harvest, "harvested", lambda plan, store: (stores[plan], {p: ids[p] for p in stores[plan]}))
-    monkeypatch.setattr(RunDirectory, "manifest", lambda self: FACTS if self.root.name in stores else {})
-    harvest.harvest(tmp_path, tmp_path)
-    table = harvest.agreements(tmp_path)
+def kept(results, plan, predictions):
+    """As `harvest` writes it."""
+    ids = {point: f"{plan} {point}" for point in predictions}
+    table = pd.concat([results.table("points"), harvest.point_rows(plan, predictions, ids)])
+    results.write("points", table)
+    write_bits(bits_of(predictions, ids), bits_path(results, plan))
+
+
+@pytest.fixture
+def two_stages(tmp_path, monkeypatch):
+    results = Results(tmp_path)
+    kept(results, "cifar10-tables", made_up("no-retrain", 0, True))
+    kept(results, "cifar10-tables-retrain", made_up("retrain", 0, True) | made_up("retrain", 1, True))
+    facts = {name: {"fractions": [0.3, 0.7]} for name in ("cifar10-tables", "cifar10-tables-retrain")}
+    monkeypatch.setattr(Results, "facts", lambda self: facts)
+    monkeypatch.setattr(derive, "MAIN", {"cifar10": tuple(facts)})
+    return results
+
+
+def test_agreement_and_its_change_follow_from_the_committed_files_alone(two_stages):
+    table, changes = agreement_table(two_stages), change_table(two_stages)
     for seed in (0, 1):
-        both = {**stores["cifar10-tables"], **made_up("retrain", seed)}
+        both = {**made_up("no-retrain", 0, True), **made_up("retrain", seed, True)}
         expected = statistics.agreement({point._replace(seed=0): one for point, one in both.items()})
         found = table[table["seed"] == seed]
-        assert len(found) == len(expected) > 4
-        assert sorted(found["spearman"]) == sorted(expected["spearman"])  # the tables differ in the order of settings
+        trained = (expected["evaluator_a"] != "no-retrain") | (expected["evaluator_b"] != "no-retrain")
+        expected = expected if seed == 0 else expected[trained]
+        assert len(found) == len(expected)
+        assert sorted(found["spearman"]) == pytest.approx(sorted(expected["spearman"]))
+    # no-retrain once, retrain with two seeds; orders in two pairings each, then retrain ~ no-retrain in two orders
+    assert len(changes) == 2 + 2 * 2 + 2 * 2
+    orders = changes[changes["evaluator_a"] == changes["evaluator_b"]]
+    assert (orders["low"] > 1).all()  # from about −1 to about 1
 
 
-def test_a_setting_that_lacks_a_method_is_left_out():
-    points = {Point(method, "morf", "fixed", "retrain", 0.3, 0): None for method in harvest.METHODS}
-    assert len(harvest._complete(points)) == 8
+def test_a_setting_that_lacks_a_point_is_left_out():
+    points = {Point(method, "morf", "fixed", "retrain", f, 0): None for method in METHODS for f in (0, 0.3)}
+    assert len(complete(points, {"retrain": 2})) == 16
+    assert complete(points, {"retrain": 3}) == {}  # another fraction was not run yet
     points.popitem()
-    assert harvest._complete(points) == {}
+    assert complete(points, {"retrain": 2}) == {}
 
 
 def test_a_new_row_replaces_the_old_one_of_the_same_point():
     columns = ["plan", *POINT, "accuracy"]
     old = pd.DataFrame([("p", "IG", "morf", "fixed", "retrain", 0.3, 0, 0.5)], columns=columns)
     new = old.assign(accuracy=0.6)
-    assert harvest.merged(old, new)["accuracy"].tolist() == [0.6]
-    assert len(harvest.merged(old, new.assign(seed=1))) == 2
-
-
-committed = pytest.mark.skipif(not (HERE / "results" / "tables-points.csv").exists(), reason="nothing harvested yet")
-
-
-@committed
-def test_every_committed_point_has_the_id_that_its_plan_gives_it():
-    facts = json.loads((HERE / "results" / "tables-facts.json").read_text(encoding="utf-8"))
-    for plan, rows in ours("tables-points").groupby("plan"):
-        prints = Fingerprints.from_json(facts[plan]["fingerprints"])
-        expected = point_ids(design_of(read_plan(harvest.PLANS / f"{plan}.toml"), prints))
-        for row in rows.itertuples():
-            place = (row.method, row.order, row.imputer, row.evaluator, row.fraction, row.seed)
-            assert expected[Point(*place)] == row.item
-
-
-@committed
-def test_committed_accuracies_are_those_of_the_committed_images():
-    table = ours("tables-points")
-    kept = table[table["method"].isin(harvest.METHODS)]
-    assert len(kept)
-    for row in kept.itertuples():
-        assert harvest.correct(row.item, row.images).mean() == pytest.approx(row.accuracy, abs=1e-5)
+    assert harvest.merged(old, new, columns[:-1])["accuracy"].tolist() == [0.6]
+    assert len(harvest.merged(old, new.assign(seed=1), columns[:-1])) == 2

@@ -197,7 +197,9 @@ def runs(tmp_path):
     second.write(ITEM, ARRAYS)
     second.write(NEED, {"maps": np.zeros((2, 3, 3), np.float32)})
     for run, item in ((first, ITEM), (second, NEED)):
-        run.write_manifest({"kind": "plan", "fingerprints": {"model": "m"}, "durations": {item.id: 2.0}, "cpu_seconds": {item.id: 1.0}})
+        run.write_manifest(
+            {"kind": "plan", "fingerprints": {"model": "m"}, "durations": {item.id: 2.0}, "cpu_seconds": {item.id: 1.0}}
+        )
         run.plan_path.write_text("[data]")
     return first, second
 
