@@ -43,8 +43,9 @@ format: .venv/ready
 bench: .venv/ready
 	$(BIN)/python bench/report.py
 
-reproduce: .venv/ready  # takes hours; interrupt it at any time and run it again to resume
-	$(BIN)/python -m reproduction.run
+SIZE ?= full
+reproduce: .venv/ready  # takes hours and resumes if interrupted; make reproduce SIZE=tiny: every step, in minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m reproduction.run --size $(SIZE)
 
 docs: .venv/ready
 	$(BIN)/typer roadworthy.cli utils docs --name roadworthy --title "The command roadworthy" --output docs/cli.md

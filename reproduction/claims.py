@@ -66,6 +66,9 @@ def _cheap(results: Results) -> Claim:
 def _masks_reveal_class(results: Results) -> Claim:
     name, reported = "The masks of IG-SG alone predict the class", "almost 80 %, 50,000 masks, ResNet-18"
     rows = where(results.table("mask-curve"), method="IG-SG")
+    if rows.empty:  # then those of the audit, cross-validated
+        rows = where(results.table("masks"), method="IG-SG", order="morf")
+        rows = rows.assign(masks=rows.get("images"), reader="small reader, cross-validated")
     if rows.empty:
         return Claim(name, reported, NOT_RUN, NOT_RUN)
     best = rows.loc[rows["accuracy"].idxmax()]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from reproduction.debias import debiased_table
 from reproduction.ids import points_id
 from reproduction.kept import committed
 from reproduction.later import later_tables
@@ -142,7 +143,12 @@ def _images(predictions: Mapping[Point, Predictions]) -> int:
     return len(next(iter(predictions.values())))
 
 
-TABLES = {"agreement": agreement_table, "changes": change_table, "scores": score_table}
+TABLES = {
+    "agreement": agreement_table,
+    "changes": change_table,
+    "scores": score_table,
+    "debiased": debiased_table,
+}
 
 
 def derive(results: Results) -> None:

@@ -81,7 +81,7 @@ def differences(results: Results) -> str:
 - **GAIN** has a quarter of the paper's width and at most 10 epochs instead of 100; no retraining with it.
 - **Agreement** between no-retrain settings is averaged over nine evenly spaced fractions; where a training is involved,
   over .3 and .7.
-- Intervals are over images; trainings are told apart by their seeds."""
+- Intervals are over images; each seed of a training is shown on its own."""
 
 
 def stages(results: Results) -> str:

@@ -1,82 +1,133 @@
-"""Compute everything in docs/reproduction.md: python -m reproduction.run [--dry-run]
+"""Compute everything in docs/reproduction.md, from nothing: python -m reproduction.run [--size tiny] [--dry-run]
 
-It takes hours. Interrupt it at any time and run it again to resume.
+It takes hours. Interrupt it at any time and run it again to resume. `--size tiny` runs every step in minutes, with
+made-up images and tiny networks, into runs/tiny; its page shows that the steps work together, and nothing else.
 """
 
 import argparse
 import subprocess
 import sys
-import tomllib
-from itertools import pairwise
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
 
-from reproduction.harvest import STAGES
-from reproduction.tables import AUDITED, EXPERIMENTS, HERE, PLANS, SHARES
+import torch
+
+from reproduction.document import DOCUMENT
+from reproduction.stages import AUDITED, QUESTIONS, SHARES, STAGES, Stage
+from reproduction.tables import HERE, RESULTS
+from reproduction.tiny import IMAGES, prepare
+from roadworthy.cli import app
 
 ROOT = HERE.parent
 REQUIRED = {
-    "data/cifar-10-batches-bin": "roadworthy data download cifar10 --root data",
-    "data/food-101": "roadworthy data download food101 --root data",
-    "data/weights/resnet20_cifar10.safetensors": "save the weights of a CIFAR-10 ResNet-20 there, as safetensors",
+    "cifar-10-batches-bin": "roadworthy data download cifar10 --root data",
+    "food-101": "roadworthy data download food101 --root data, then keep ten classes in meta/",
+    "weights/resnet20_cifar10.safetensors": "save the weights of a CIFAR-10 ResNet-20 there, as safetensors",
 }
-ALPHAS, HINTS = (1, 100), (0.01, 0.9)
+SHARED_IMAGES = 2048
+"""whose maps another model is evaluated with"""
 
 
-def commands() -> list[list[str]]:
-    """The commands of roadworthy, in order; each resumes where it was stopped."""
-    names = [*(name for plans in EXPERIMENTS.values() for name in plans), *STAGES]
-    training = [["train", _plan(name)] for name in names if _lacks_weights(name)]
-    runs = []
-    for plans in (*EXPERIMENTS.values(), *staged().values()):
-        runs.append(["run", _plan(plans[0]), "--store", _store(plans[0])])
-        for before, other in pairwise(plans):  # they share maps of the test images, some those of the train images
-            runs.append(["merge", _store(before), "--into", _store(other)])
-            runs.append(["run", _plan(other), "--store", _store(other)])
-    grid = [f"--alpha={alpha}" for alpha in ALPHAS] + [f"--hint={hint}" for hint in HINTS]
-    search = ["gain", "search", _plan("cifar10-cpu"), "--out", "runs/gain-search.csv", "--epochs", "1", *grid]
-    fractions = [f"--fraction={fraction}" for fraction in SHARES]
-    audits = [
-        ["audit", _store(EXPERIMENTS[experiment][0]), *fractions, *(f"--only={question}" for question in questions)]
-        for experiment, questions in AUDITED.items()
-    ]
-    return [*training, *runs, search, *audits]
+class Layout(NamedTuple):
+    """Where a reproduction reads and writes; `base` holds plans, data and runs."""
+
+    base: Path
+    results: Path
+    document: Path
+    size: str = "full"
+
+    def plan(self, name: str) -> str:
+        return str(self.base / "plans" / f"{name}.toml")
+
+    def run(self, name: str) -> str:
+        return str(self.base / "runs" / name)
+
+    @property
+    def data(self) -> str:
+        return str(self.base / "data")
 
 
-def staged() -> dict[str, list[str]]:
-    """The plans of `STAGES` by data set."""
-    data = dict.fromkeys(name.partition("-")[0] for name in STAGES)
-    return {one: [name for name in STAGES if name.startswith(one)] for one in data}
+def layout(size: str, out: Path | None = None) -> Layout:
+    if size == "full":
+        return Layout(ROOT, RESULTS, DOCUMENT)
+    base = (out or ROOT / "runs" / "tiny").resolve()
+    return Layout(base, base / "results", base / "reproduction.md", size)
 
 
-def modules() -> list[list[str]]:
-    """What follows the runs: measures that need no plan, and the tables."""
-    scripts = ("measures", "toy_worlds", "mask_curve", "gain_masks", "collect", "document")
-    return [*([f"reproduction.{script}"] for script in scripts), ["reproduction.harvest", "runs"]]
+def commands(place: Layout) -> list[list[str]]:
+    """Modules with their arguments, in order; each resumes where it was stopped."""
+    steps = [command for stage in STAGES for command in _stage(stage, place)]
+    fractions, questions = (f"--fraction={one}" for one in SHARES), (f"--only={one}" for one in QUESTIONS)
+    steps.append(["roadworthy", "audit", place.run(AUDITED), *fractions, *questions, "--jobs=1"])
+    steps.append(_measure(place, "measures", "--root", place.data))
+    steps.append(_measure(place, "toy_worlds", *(["--worlds", "2"] if place.size == "tiny" else [])))
+    source = ("--root", place.data, "--work", place.run("mask-curve"), "--plan", place.plan(AUDITED))
+    steps.append(_measure(place, "mask_curve", *source))
+    results, plans = str(place.results), str(place.base / "plans")
+    steps.append(["reproduction.harvest", place.run(""), "--out", results, "--plans", plans])
+    steps.append(["reproduction.derive", "--results", results])
+    steps.append(["reproduction.document", "--results", results, "--out", str(place.document)])
+    return steps
 
 
-def _plan(name: str) -> str:
-    return f"plans/{name}.toml"
+def _stage(stage: Stage, place: Layout) -> list[list[str]]:
+    store, steps = place.run(stage.plan), []
+    if stage.plan in TRAINED:
+        steps.append(["roadworthy", "train", place.plan(stage.plan)])
+    if stage.waits_for:
+        source = ("--root", place.data, "--work", place.run("gain-masks"))
+        steps.append(_measure(place, stage.waits_for, *source))
+    if stage.imported:
+        plan, model = stage.imported
+        images = IMAGES if place.size == "tiny" else SHARED_IMAGES
+        target = str(Path(place.run("maps")) / model)
+        steps.append(["reproduction.carried", place.run(plan), "--out", target, "--images", str(images)])
+    if stage.shares:
+        steps.append(["roadworthy", "merge", place.run(stage.shares), "--into", store])
+    return [*steps, ["roadworthy", "run", place.plan(stage.plan), "--store", store, "--jobs=1"]]
 
 
-def _store(name: str) -> str:
-    return f"runs/{name}"
+TRAINED = ("cifar10-tables", "food101-tables")
+"""plans whose model is trained first; a training that is finished ends at once"""
 
 
-def _lacks_weights(name: str) -> bool:
-    tables = tomllib.loads((PLANS / f"{name}.toml").read_text(encoding="utf-8"))
-    return "training" in tables and not (PLANS / tables["model"]["weights"]).exists()
+def _measure(place: Layout, module: str, *arguments: str) -> list[str]:
+    return [f"reproduction.{module}", *arguments, "--out", str(place.results), "--size", place.size]
+
+
+def perform(command: list[str], place: Layout) -> None:
+    """In a process of its own; of a tiny size in this one, because starting it would take longer than the work."""
+    if place.size == "full":
+        subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True)
+        return
+    arguments, sys.argv = sys.argv, command
+    try:
+        import_module(command[0]).main() if command[0] != "roadworthy" else app()
+    except SystemExit as end:
+        if end.code:
+            raise
+    finally:
+        sys.argv = arguments
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=["full", "tiny"], default="full")
+    parser.add_argument("--out", type=Path, help="folder of a tiny reproduction; default: runs/tiny")
     parser.add_argument("--dry-run", action="store_true", help="print the commands only")
-    dry_run = parser.parse_args().dry_run
+    options = parser.parse_args()
+    place = layout(options.size, options.out)
+    if options.size == "tiny" and not options.dry_run:
+        torch.set_num_threads(1)
+        prepare(place.base)
     for path, cure in REQUIRED.items():
-        if not dry_run and not (ROOT / path).exists():
-            sys.exit(f"{path} is missing: {cure}")
-    for module in [*(["roadworthy", *command] for command in commands()), *modules()]:
-        print(" ".join(module), flush=True)
-        if not dry_run:
-            subprocess.run([sys.executable, "-m", *module], cwd=ROOT, check=True)
+        if not options.dry_run and not (Path(place.data) / path).exists():
+            sys.exit(f"{Path(place.data) / path} is missing: {cure}")
+    for command in commands(place):
+        print(" ".join(command), flush=True)
+        if not options.dry_run:
+            perform(command, place)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import roadworthy as rw
-from reproduction import derive, harvest
+from reproduction import debias, derive, harvest
 from reproduction.derive import agreement_table, change_table, complete
 from reproduction.kept import bits_of, bits_path, committed, read_bits, write_bits
 from reproduction.stages import Stage
@@ -161,3 +161,28 @@ def test_a_new_row_replaces_the_old_one_of_the_same_point():
     new = old.assign(accuracy=0.6)
     assert harvest.merged(old, new, columns[:-1])["accuracy"].tolist() == [0.6]
     assert len(harvest.merged(old, new.assign(seed=1), columns[:-1])) == 2
+
+
+def test_debiasing_by_equal_gammas_changes_no_ranking_and_by_others_it_does(tmp_path, monkeypatch):
+    """Accuracies .9 on whole images; removed, the methods lie .02 apart. With γ = .5 everywhere all differences double."""
+    points, images = {}, 1000
+    for place, fraction, seed in product(("morf", "lerf"), (0.0, 0.3, 0.7), (0, 1)):
+        for rank, method in enumerate(METHODS):
+            share = 0.9 if fraction == 0 else 0.7 + 0.02 * (rank if place == "lerf" else 7 - rank)
+            correct = (np.arange(images) < round(share * images)).astype(np.int64)
+            values = (np.arange(images), np.ones(images, np.int64), correct, correct.astype(np.float32))
+            points[Point(method, place, "linear", "retrain", fraction, seed)] = Predictions(*values)
+    results = Results(tmp_path)
+    kept(results, debias.PLAN, points)
+    monkeypatch.setattr(Results, "facts", lambda self: {debias.PLAN: {"fractions": [0.3, 0.7]}})
+    assert debias.debiased_table(results).empty  # γ was not measured yet
+    places = list(product(METHODS, ("morf", "lerf"), (0.3, 0.7)))
+    gammas = pd.DataFrame(places, columns=["method", "order", "fraction"])
+    results.write("geometry", gammas.assign(gamma=0.5))
+    table = debias.debiased_table(results)
+    # Both orders rank the methods alike: 1 before and after. 8 methods at 2 fractions.
+    assert table[["before", "after", "methods"]].to_numpy().tolist() == [[1, 1, 16], [1, 1, 16]]
+    # Dividing by a γ that falls with the rank in LeRF alone turns its ranking around: .9 − (.2 − .02 r)/γ
+    falling = [1 / (1 + 0.35 * METHODS.index(m)) if order == "lerf" else 0.5 for m, order, _ in places]
+    results.write("geometry", gammas.assign(gamma=falling))
+    assert (debias.debiased_table(results)["change"] < 0).all()

@@ -1,5 +1,8 @@
 """docs/reproduction.md matches the committed results, and these carry the ids that the plans give them."""
 
+import os
+import subprocess
+import sys
 from functools import cache
 
 import numpy as np
@@ -15,9 +18,10 @@ from reproduction.harvest import OF_TABLE
 from reproduction.ids import audit_ids, point_id, point_ids, points_id, with_root
 from reproduction.kept import bits_path, read_bits
 from reproduction.later import later_tables
-from reproduction.outcomes import NOT_SHOWN, OUTCOMES, SHOWN, Change, in_words, over_seeds
+from reproduction.outcomes import NOT_SHOWN, OUTCOMES, SHOWN, UNTESTABLE, Change, in_words, over_seeds
+from reproduction.run import commands, layout
 from reproduction.stages import AUDITED, MAIN, QUESTIONS, SHARES, STAGES
-from reproduction.tables import METHODS, NOT_RUN, PLANS, POINT, Results, only, where
+from reproduction.tables import HERE, METHODS, NOT_RUN, PLANS, POINT, Results, only, where
 from roadworthy.core.results import Point
 from roadworthy.experiments.build import Fingerprints, build_data, design_of
 from roadworthy.experiments.items import Item, fingerprint_blocks, sequential_rows
@@ -182,3 +186,42 @@ def test_the_main_claim_without_retraining_is_shown_on_cifar10():
     assert kind(claim) == SHOWN
     wanted = {"data": "cifar10", "evaluator_a": "no-retrain", "evaluator_b": "no-retrain", "pairing": "kept"}
     assert only(RESULTS.table("changes"), **wanted)["low"] > 0.2
+
+
+def test_the_commands_run_every_plan_and_end_with_the_page():
+    steps = [" ".join(command) for command in commands(layout("tiny"))]
+    for stage in STAGES:
+        assert any(f"run {layout('tiny').plan(stage.plan)}" in step for step in steps)
+    assert [step.split()[0] for step in steps[-3:]] == [
+        "reproduction.harvest",
+        "reproduction.derive",
+        "reproduction.document",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_reproduction_in_miniature_goes_from_nothing_to_its_page(tmp_path):
+    script = [sys.executable, "-m", "reproduction.run", "--size", "tiny", "--out", str(tmp_path)]
+    subprocess.run(script, cwd=HERE.parent, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=290)
+    results = Results(tmp_path / "results")
+    assert set(results.facts()) == {stage.plan for stage in STAGES}
+    for plan, facts in results.facts().items():
+        assert all(done == total for done, total in facts["points"].values()), plan
+        assert facts["cpu_seconds"] >= 0
+    tables = ("agreement", "changes", "scores", "filtered", "targets", "carried", "carried-agreement", "stopping")
+    for name in (
+        *tables,
+        "gain-masks",
+        "gain-masks-search",
+        "mask-curve",
+        "toy-shares",
+        "neighbors",
+        "cost",
+        *QUESTIONS,
+    ):
+        assert len(results.table(name)), name
+    page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    assert page == document(results)
+    assert {kind(claim) for claim in agreement_claims(results)} == {UNTESTABLE}  # nothing was learned
+    assert DOCUMENT.read_text(encoding="utf-8") == document(RESULTS)  # left alone
