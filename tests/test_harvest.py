@@ -164,7 +164,7 @@ def test_a_new_row_replaces_the_old_one_of_the_same_point():
 
 
 def test_debiasing_by_equal_gammas_changes_no_ranking_and_by_others_it_does(tmp_path, monkeypatch):
-    """Accuracies .9 on whole images; removed, the methods lie .02 apart. With γ = .5 everywhere all differences double."""
+    """Accuracies .9 on whole images; removed, the methods lie .02 apart. With γ = .5 all differences double."""
     points, images = {}, 1000
     for place, fraction, seed in product(("morf", "lerf"), (0.0, 0.3, 0.7), (0, 1)):
         for rank, method in enumerate(METHODS):
