@@ -2,8 +2,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import references
 
+import references
 from roadworthy.report.palette import MARKERS, colors
 
 PAPER = ["IG", "IG-SG", "IG-SQ", "IG-Var", "GB", "GB-SG", "GB-SQ", "GB-Var"]
