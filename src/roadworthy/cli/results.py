@@ -1,5 +1,6 @@
 """Commands that read run directories: show, report, figures, export."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +25,8 @@ def show(folder: StorePath) -> None:
     show_comparison(load_run(folder))
 
 
-def show_comparison(comparison: "Comparison") -> None:
+def show_comparison(comparison: "Comparison", closing: Sequence[str] = ()) -> None:
+    """The ranking, what to know about it, `closing` lines, and the conclusion last."""
     from roadworthy.report.tables import accuracy_text
     from roadworthy.report.terminal import show_ranking
 
@@ -39,9 +41,23 @@ def show_comparison(comparison: "Comparison") -> None:
         conclusion=conclusion.sentence,
         details=conclusion.details,
         accuracy=accuracy_text(comparison.plain_accuracy(), comparison.results.unlabeled),
-        warnings=list(comparison.warnings()["text"]),
+        warnings=_warnings(comparison),
         confidence=comparison.results.confidence,
+        closing=closing,
     )
+
+
+def _warnings(comparison: "Comparison") -> list[str]:
+    """Those about the setting to look at first, and how many there are about others."""
+    from roadworthy.statistics import preferred_block
+
+    table = comparison.warnings()
+    main = preferred_block(comparison.ranking(), comparison.results.preferred)
+    elsewhere = ((table["evaluator"] != "") & (table["evaluator"] != main[0])) | (
+        (table["imputer"] != "") & (table["imputer"] != main[1])
+    )
+    texts, others = list(table.loc[~elsewhere, "text"]), int(elsewhere.sum())
+    return [*texts, f"{others} more about other settings: see the report."] if others else texts
 
 
 def report(

@@ -151,7 +151,7 @@ class _Bar:
         self._progress.update(self._task, description=title, note=note, **known)
 
     def line(self, text: str) -> None:
-        self._progress.console.print(text, markup=False, highlight=False)
+        self._progress.console.out(text, highlight=False)
 
     def stop(self) -> None:
         self._timer.cancel()

@@ -98,7 +98,7 @@ def _place(item: Item) -> tuple[str, object, str]:
     label = item.label
     method, imputer = str(label.get("method") or ""), str(label.get("imputer") or "")
     if item.kind == "predictions" and label.get("evaluator") in POINT_EVALUATORS:
-        removed = f"{label['fraction']:.0%} removed" if label.get("fraction") else "nothing removed"
+        removed = f"{100 * label['fraction']:g} % removed" if label.get("fraction") else "nothing removed"
         return "training", item.id, ", ".join(filter(None, [method, imputer, removed]))
     if item.kind == "predictions":
         return "sweep", (method, label.get("evaluator"), label.get("block")), method
@@ -155,7 +155,7 @@ class Bar:
         if share is None or left is None:
             self._bar.show(self._stage)
         else:
-            self._bar.show(self._stage, share, f"{share:.0%}, {about(left)} left")
+            self._bar.show(self._stage, share, f"{100 * share:.0f} %, {about(left)} left")
 
     def _seconds_left(self) -> float | None:
         """By the clock: several workers are that much faster than the sum of their seconds."""

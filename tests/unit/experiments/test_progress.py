@@ -35,7 +35,7 @@ def test_a_stage_names_the_method_and_counts_methods_sweeps_and_trainings():
     second = BLOCKS[1]
     assert stages.text([maps("GB", second)]) == "maps: GB, method 2 of 2"  # in whatever block
     assert stages.text(points("IG", second)) == "sweep 3 of 4: IG"  # 2 methods × 2 blocks; block by block
-    assert stages.text([training("GB")]) == "training 2 of 2: GB, fixed, 30% removed"
+    assert stages.text([training("GB")]) == "training 2 of 2: GB, fixed, 30 % removed"
 
 
 def test_a_stage_without_a_method_is_named_alone():
@@ -103,10 +103,10 @@ def test_a_long_run_is_estimated_once_and_then_reported_now_and_then(monkeypatch
     # Lines follow after 30 s, 60 s later and 120 s later, each when an item begins or ends.
     lines = listened(monkeypatch, clock, 20.0)
     assert lines == [
-        "comparing: sweep 1 of 4: IG (17%, about 3 min left, 45 s so far)",
+        "comparing: sweep 1 of 4: IG (17 %, about 3 min left, 45 s so far)",
         "comparing: about 3 min left",
-        "comparing: sweep 2 of 4: GB (42%, about 2 min left, 2 min so far)",
-        "comparing: sweep 4 of 4: GB (92%, about 20 s left, 4 min so far)",
+        "comparing: sweep 2 of 4: GB (42 %, about 2 min left, 2 min so far)",
+        "comparing: sweep 4 of 4: GB (92 %, about 20 s left, 4 min so far)",
     ]
 
 
