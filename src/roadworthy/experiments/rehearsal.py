@@ -19,7 +19,6 @@ from roadworthy.experiments.accuracy_check import check_accuracy
 from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe
 
-
 REHEARSAL = "trying everything on two images"
 """What this stage is called; the first time on a machine, it also compiles the solver."""
 

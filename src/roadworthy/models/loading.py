@@ -147,10 +147,10 @@ def bare(network: nn.Module) -> nn.Module:
 
 def _read(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
-        named_weights = " or ".join(f'weights = "{name}"' for name in WEIGHTS)
+        own = next(iter(WEIGHTS))
         raise WeightsError(
-            f"no weights at {path.absolute()}: check the path, or take those that come with roadworthy ({named_weights}, "
-            f"as a file: `roadworthy data download {next(iter(WEIGHTS))}`)"
+            f"no weights at {path.absolute()}: check the path; weights of a CIFAR-10 ResNet-20 come with roadworthy: "
+            f'weights = "{own}", or as a file with `roadworthy data download {own}`'
         )
     if path.suffix not in READERS:
         raise WeightsError(
