@@ -10,6 +10,7 @@ from roadworthy.cli.output import DryRun, StorePath, check_table, console, load_
 from roadworthy.core.progress import progress_bar
 
 if TYPE_CHECKING:
+    from roadworthy.experiments.audit_run import Audit
     from roadworthy.experiments.comparison import Comparison
 
 PlanFile = Annotated[
@@ -22,10 +23,12 @@ def show(folder: StorePath) -> None:
 
     Example: `roadworthy show runs/cifar10-cpu`
     """
-    show_comparison(load_run(folder))
+    from roadworthy.experiments.audit_run import Audit
+
+    show_comparison(load_run(folder), audit=Audit.load(folder / "audit"))
 
 
-def show_comparison(comparison: "Comparison", closing: Sequence[str] = ()) -> None:
+def show_comparison(comparison: "Comparison", closing: Sequence[str] = (), audit: "Audit | None" = None) -> None:
     """The ranking, what to know about it, `closing` lines, and the conclusion last."""
     from roadworthy.report.tables import accuracy_text
     from roadworthy.report.terminal import show_ranking
@@ -40,6 +43,7 @@ def show_comparison(comparison: "Comparison", closing: Sequence[str] = ()) -> No
         state=conclusion.state,
         conclusion=conclusion.sentence,
         details=conclusion.details,
+        cards=comparison.cards(audit),
         accuracy=accuracy_text(comparison.plain_accuracy(), comparison.results.unlabeled),
         warnings=_warnings(comparison),
         confidence=comparison.results.confidence,

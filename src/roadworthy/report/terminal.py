@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from roadworthy.report.findings import Card
 from roadworthy.report.tables import setting_title, short_ranking
 from roadworthy.statistics import CONFIDENCE
 
@@ -36,6 +37,7 @@ def show_ranking(
     state: str,
     conclusion: str,
     details: Sequence[str] = (),
+    cards: Sequence[Card] = (),
     accuracy: str = "",
     warnings: Sequence[str] = (),
     confidence: float = CONFIDENCE,
@@ -43,8 +45,8 @@ def show_ranking(
 ) -> None:
     """Print tables of `roadworthy.statistics`; `agreement` is None where fewer than two methods can be compared.
 
-    `state`, `conclusion`, `details`: the conclusion. `accuracy`: before removal. `confidence`: of the intervals.
-    `closing`: lines before the conclusion.
+    `state`, `conclusion`, `details`: the conclusion; `cards` answer what one asks next. `accuracy`: before removal.
+    `confidence`: of the intervals. `closing`: lines before the conclusion.
     """
     several = ranking["evaluator"].nunique() > 1
     for (evaluator, imputer), block in ranking.groupby(["evaluator", "imputer"], sort=False):
@@ -57,11 +59,28 @@ def show_ranking(
         _show_agreement(console, agreement, several)
     _list(console, "Warnings", warnings)
     _list(console, "Details", details)
+    _show_cards(console, cards)
     if closing:
         console.print()
     for line in closing:
         console.print(line, markup=False, highlight=False, soft_wrap=True)  # a path can be copied whole
     show_conclusion(console, state, conclusion)
+
+
+_TONES = {"good": "green", "bad": "red", "open": "yellow", "plain": ""}
+
+
+def _show_cards(console: Console, cards: Sequence[Card]) -> None:
+    """A question and its answer to a line, the detail below the answer."""
+    if not cards:
+        return
+    console.print()
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    for card in cards:
+        grid.add_row(Text(card.question), Text(card.answer, style=_TONES[card.tone]))
+        grid.add_row("", Text(card.detail, style="dim"))
+    console.print(grid)
 
 
 def show_conclusion(console: Console, state: str, sentence: str) -> None:
@@ -139,4 +158,7 @@ def _show_agreement(console: Console, table: pd.DataFrame, several: bool) -> Non
 
 
 def _agreement(row: Any) -> str:
-    return f"{row.spearman:+.2f}".replace("-", "−") if row.fractions else "undefined: all methods tie"
+    if not row.fractions:
+        return "undefined: all methods tie"
+    interval = f" [{row.low:+.2f}, {row.high:+.2f}]" if row.low == row.low else ""  # not NaN
+    return f"{row.spearman:+.2f}{escape(interval)}".replace("-", "−")

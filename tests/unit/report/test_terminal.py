@@ -7,6 +7,7 @@ from rich.console import Console
 
 from predictions import BAD, GOOD, study
 from roadworthy import statistics
+from roadworthy.report.findings import Card
 from roadworthy.report.terminal import show_leakage, show_ranking
 
 
@@ -35,8 +36,9 @@ def test_the_evaluator_is_named_where_there_are_several():
 def test_accuracy_agreement_and_warnings_follow_and_the_conclusion_ends_it():
     predictions = study(good=GOOD, bad=BAD)
     text = shown(
-        predictions, agreement=statistics.agreement(predictions), warnings=["Only 4 images."], accuracy="77.0 %",
+        predictions, agreement=statistics.agreement_intervals(predictions), warnings=["Only 4 images."], accuracy="77.0 %",
         details=["by 0.1", "by 0.2"], confidence=0.9, closing=["Page: page.html"],
+        cards=[Card("Best method", "[red]good 0.56", "of two", "good")],
     )  # fmt: skip
     assert "+1.00" in text  # both orders rank good before bad
     assert "[ ] 90 % interval" in text
@@ -45,6 +47,8 @@ def test_accuracy_agreement_and_warnings_follow_and_the_conclusion_ends_it():
         "MoRF and LeRF",
         "Warnings\n- Only 4 images.",
         "Details\n- by 0.1\n- by 0.2",
+        "Best method  [red]good 0.56",
+        "of two",
         "Page: page.html",
         "NOT YET",
     ]
@@ -55,7 +59,7 @@ def test_accuracy_agreement_and_warnings_follow_and_the_conclusion_ends_it():
 
 def test_an_undefined_agreement_is_explained():
     predictions = study(good=GOOD, bad=BAD)
-    agreement = statistics.agreement(predictions).assign(fractions=0, spearman=float("nan"))
+    agreement = statistics.agreement_intervals(predictions).assign(fractions=0, spearman=float("nan"))
     assert "all methods tie" in shown(predictions, agreement=agreement)
 
 
@@ -72,7 +76,7 @@ def test_the_conclusion_is_bold_on_a_terminal_and_plain_in_a_file():
 def test_everything_fits_80_columns_and_numbers_are_aligned_right():
     names = {"Integrated Gradients": GOOD, "bad": BAD}
     predictions = study(**names)
-    agreement = statistics.agreement(predictions)
+    agreement = statistics.agreement_intervals(predictions)
     text = shown(predictions, width=80, agreement=agreement, warnings=["word " * 40], details=["word " * 40])
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
