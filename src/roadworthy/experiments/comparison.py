@@ -92,6 +92,10 @@ class Comparison:
         """How far every two settings (evaluator, order, imputer) agree on the ranking of the methods."""
         return statistics.agreement(self.predictions, self.controls, value)
 
+    def agreement_intervals(self, value: Value = "accuracy") -> pd.DataFrame:
+        """The same with an interval `low`, `high` of Spearman's correlation."""
+        return statistics.agreement_intervals(self.predictions, self.controls, value, self.results.confidence)
+
     def agreement_matrix(
         self, measure: str = "spearman", pairing: str = "removed", value: Value = "accuracy"
     ) -> pd.DataFrame:
@@ -114,6 +118,10 @@ class Comparison:
             label: class_name(label, results.classes, results.unlabeled) for label in table["label"].unique().tolist()
         }
         return table.assign(name=table["label"].map(names))
+
+    def standings(self) -> dict[statistics.BlockKey, statistics.Standing]:
+        """By evaluator and imputer: methods and controls, best first, and the differences between them."""
+        return statistics.standings(self._ranking, self._pairs, self.results.copies, self.results.margin)
 
     def conclusion(self) -> Conclusion:
         """One of four states, a plain sentence, and details: which method to trust, if any (docs/statistics.md)."""

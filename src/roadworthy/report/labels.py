@@ -1,8 +1,18 @@
-"""Labels beside the ends of curves, moved apart just enough that none covers another."""
+"""Labels in charts: short enough, and moved apart just enough that none covers another."""
 
 from collections.abc import Sequence
 
 import numpy as np
+
+
+def shortened(name: str, most: int = 20) -> str:
+    """At most so many characters: begin and end of a longer name, since names often differ at the end.
+
+    >>> shortened("IG"), shortened("integrated gradients, 50 steps", 16)
+    ('IG', 'integrat…0 steps')
+    """
+    half = most // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[len(name) - (most - half - 1) :]}"
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -1,12 +1,14 @@
 """Figures draw the numbers of their tables; files are reproducible and safely named."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from predictions import curve_study
+from layouts import problems
+from predictions import curve_study, endurance_study
 from roadworthy import statistics
 from roadworthy.audit.debiasing import debiased
 from roadworthy.audit.information import bits_at_least, bits_if_optimal
@@ -14,6 +16,7 @@ from roadworthy.report.examples import Example
 from roadworthy.report.figures import curves, latex, leakage, pictures
 from roadworthy.report.figures.catalog import FIGURES, TABLES, leakiest_curves, write_all
 from roadworthy.report.figures.data import FigureData
+from roadworthy.report.figures.setting_curves import References, setting_curves
 from roadworthy.report.figures.style import write_figure
 from roadworthy.report.palette import colors
 
@@ -47,12 +50,12 @@ def audit_tables():
     masks = masks.assign(bits_low=masks["bits"] - 0.1, bits_high=masks["bits"] + 0.1)
     detection = pd.DataFrame(
         [
-            (imputer, kind, f, error * f, 0.9, error * f - 0.01, error * f + 0.01, min(f, 1 - f))
+            (imputer, kind, order, f, error * f, 0.9, error * f - 0.01, error * f + 0.01, min(f, 1 - f))
             for imputer, error in (("fixed", 0.01), ("linear", 0.3))
-            for kind in ("scatter", "blobs", "IG-SG")
+            for kind, order in (("scatter", ""), ("blobs", np.nan), ("IG-SG", "morf"), ("IG-SG", "lerf"))
             for f in (0.1, 0.5, 0.9)
         ],
-        columns=["imputer", "masks", "fraction", "error", "auc", "low", "high", "guess"],
+        columns=["imputer", "masks", "order", "fraction", "error", "auc", "low", "high", "guess"],
     )
     geometry = pd.DataFrame(points, columns=["method", "order", "fraction"])
     geometry["gamma"] = (0.2 + 0.15 * geometry["method"].map(METHODS.index) + 0.3 * geometry["fraction"]).round(3)
@@ -85,7 +88,7 @@ def test_a_panel_shows_the_curves_of_its_evaluator_and_order_in_the_methods_colo
 def test_a_method_has_one_color_in_every_figure():
     audit, table = audit_tables(), curve_table()
     drawn = [
-        *curves.method_curves(table[(table["evaluator"] == "retrain") & (table["imputer"] == "fixed")], LOOKS).axes,
+        *curves.family_curves(table[(table["evaluator"] == "retrain") & (table["imputer"] == "fixed")], LOOKS).axes,
         *leakage.mask_accuracy(audit["masks"], LOOKS).axes,
         *leakage.bias_indicator(audit["geometry"], LOOKS).axes,
     ]
@@ -136,13 +139,16 @@ def test_masks_are_drawn_over_the_curves_most_exposed_to_leakage():
     assert lines(figure.axes[2])["MoRF curve"][-1].tolist() == pytest.approx([0.9, 0.9 - 0.16 * 3 * 0.9])
 
 
-def test_detection_errors_have_a_panel_per_kind_of_masks():
+def test_detection_errors_have_a_panel_per_kind_of_masks_and_order():
     figure = leakage.detection_error(audit_tables()["detection"])
-    assert [panel.get_title().lstrip("\u200b") for panel in figure.axes] == [
+    assert [panel.get_title().lstrip("\u200b") for panel in figure.axes[:4]] == [
         "masks: scatter",
         "masks: blobs",
-        "masks: IG-SG",
+        "masks: IG-SG, MoRF",
+        "masks: IG-SG, LeRF",
     ]
+    for panel in figure.axes[:4]:  # one point per fraction: MoRF and LeRF are not joined into one line
+        assert lines(panel)["linear"][:, 0].tolist() == [0.1, 0.5, 0.9]
     drawn = lines(figure.axes[0])
     assert drawn["linear"].tolist() == [[f, pytest.approx(0.3 * f)] for f in (0.1, 0.5, 0.9)]
     assert drawn["constant prediction,\nknows the fraction"][:, 1].tolist() == pytest.approx([0.1, 0.5, 0.1])
@@ -258,31 +264,56 @@ def test_figures_are_written_as_pdf_svg_and_png_with_reproducible_bytes(tmp_path
     assert b"<b>" not in svg
 
 
-def figure_data(audit=None, methods=METHODS, gaps=None):
+@cache
+def tables(methods, imputers, evaluators, images=40):
+    """Ranking and what follows from it, of methods that each last a little longer than the one before."""
+    names = {method: (0.2 + 0.3 * k / len(methods), 0.7 - 0.4 * k / len(methods)) for k, method in enumerate(methods)}
+    predictions = {
+        point._replace(evaluator=evaluator): each
+        for evaluator in evaluators
+        for imputer in imputers
+        for point, each in endurance_study(images, imputer=imputer, **names, random=(0.4, 0.4)).items()
+    }
+    ranking, pairs = statistics.ranking(predictions, ["random"]), statistics.pairwise(predictions, ["random"])
+    return {
+        "ranking": ranking,
+        "standings": statistics.standings(ranking, pairs, (), 0.02),
+        "average_ranks": statistics.average_ranks(predictions),
+        "agreement": statistics.agreement_intervals(predictions, ["random"]),
+    }
+
+
+def figure_data(audit=None, methods=METHODS, gaps=None, imputers=("linear",), evaluators=("no-retrain", "retrain")):
     """Without examples and runtimes."""
-    table = curve_table(imputers=("linear",), methods=(*methods, "random"))
     missing = {name: f"no {name}" for name in ("examples", "runtimes")}
     return FigureData(
-        curves=table,
-        agreement=statistics.agreement(settings_study()),
+        curves=curve_table(evaluators, imputers, (*methods, "random")),
+        **tables(tuple(methods), tuple(imputers), tuple(evaluators)),
         runtimes=pd.DataFrame(),
         audit=audit_tables() if audit is None else audit,
         examples=[],
         controls=("random",),
+        copies=(),
         classes=10,
+        chance=0.1,
+        preferred=(evaluators[0], imputers[0]),
+        confidence=0.95,
         method=methods[0],
         linear_imputer="linear",
         fixed_imputer="fixed",
+        headline="With linear instead of fixed, MoRF and LeRF agree more: Spearman +0.57 [+0.30, +1.07]",
         gaps=missing | (gaps or {}),
     )
 
 
 def test_entries_whose_data_are_missing_are_skipped_with_the_reason(tmp_path):
     masks = pd.DataFrame(columns=["method", "order", "fraction", "accuracy", "bits", "bits_if_optimal"])
-    data = figure_data(audit={"masks": masks}, gaps={name: f"no {name}" for name in ("masks", "detection", "geometry")})
+    absent = ("masks", "detection", "geometry", "headline")
+    data = figure_data(audit={"masks": masks}, gaps={name: f"no {name}" for name in absent})
     paths, skipped = write_all(data, tmp_path)
     reasons = dict(line.split(": ") for line in skipped)
     assert reasons == {
+        "headline": "no headline",
         "detection-error": "no detection",
         "mask-only": "no masks",
         "mask-only-over": "no masks",
@@ -294,7 +325,9 @@ def test_entries_whose_data_are_missing_are_skipped_with_the_reason(tmp_path):
     }
     assert {path.name for path in paths if path.suffix == ".pdf"} == {
         "curves-ig-linear.pdf", "curves-gb-linear.pdf", "methods-no-retrain-linear.pdf", "methods-retrain-linear.pdf",
-        "information.pdf", "evaluators-ig.pdf",
+        "information.pdf", "evaluators-ig.pdf", "ranks-by-imputer.pdf", "agreement-removed.pdf", "agreement-kept.pdf",
+        "ranking-no-retrain-linear.pdf", "ranking-retrain-linear.pdf",
+        "critical-difference-no-retrain-linear.pdf", "critical-difference-retrain-linear.pdf",
     }  # fmt: skip
     assert {path.name for path in paths if path.suffix == ".tex"} == {
         "agreement.tex", "accuracies-ig.tex", "accuracies-ig-sg.tex", "accuracies-gb.tex", "accuracies-gb-sg.tex",
@@ -303,14 +336,16 @@ def test_entries_whose_data_are_missing_are_skipped_with_the_reason(tmp_path):
 
 def test_with_the_audits_tables_every_figure_but_the_pictures_is_drawn(tmp_path):
     steps = []
-    paths, skipped = write_all(figure_data(), tmp_path, steps.append)
+    paths, skipped = write_all(figure_data(imputers=("linear", "fixed")), tmp_path, steps.append)
     assert {line.partition(":")[0] for line in skipped} == {"modified-data", "imputations", "runtimes"}
     assert len(steps) == len(FIGURES) + len(TABLES)
     assert {
         "detection-error.svg",
         "debiased-ig.svg",
         "bias-indicator.svg",
-        "mask-only-over-retrain-linear.svg",
+        "mask-only-over-retrain-fixed.svg",
+        "headline-no-retrain.svg",
+        "headline-retrain.svg",
     } <= {path.name for path in paths}
     assert all(path.stat().st_size > 300 for path in paths)
 
@@ -323,3 +358,60 @@ def test_names_from_users_cannot_leave_the_folder_or_overwrite_each_other(tmp_pa
     assert len(set(paths)) == len(paths)
     assert {path.name for path in paths if "accuracies" in path.name} == {"accuracies-a-b.tex", "accuracies-a-b-2.tex"}
     assert all(re.fullmatch(r"[a-z0-9-]+\.(pdf|svg|png|tex)", path.name) for path in paths)
+
+
+LONG = ["IG", "IG-SG", "GB", "GB-SG", "a method with quite a long name", *(f"method {k}" for k in range(12))]
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Seventeen methods, two imputers, two evaluators: the crowded case."""
+    return figure_data(methods=LONG, imputers=("linear", "fixed"))
+
+
+@pytest.fixture(scope="module")
+def few():
+    return figure_data(methods=METHODS, imputers=("linear", "fixed"), evaluators=("no-retrain",))
+
+
+@pytest.mark.parametrize("entry", FIGURES, ids=[entry.name for entry in FIGURES])
+def test_no_text_overlaps_another_is_crossed_by_a_line_or_leaves_the_figure(entry, few, many):
+    for data in (few, many):
+        if not {"retrain", "evaluators"} & set(entry.needs) or data is many:
+            for suffix, figure in entry.draw(data) if "examples" not in entry.needs else ():
+                assert problems(figure) == [], suffix
+
+
+def test_the_check_of_layouts_finds_what_it_looks_for():
+    figure = curves.family_curves(curve_table(imputers=("linear",), methods=("IG",)), LOOKS)
+    panel = figure.axes[0]
+    panel.text(0.5, 0.82, "on the curve")  # .9 − .16 · .5
+    panel.text(0.2, 0.3, "twice")
+    panel.text(0.21, 0.31, "twice")
+    panel.legend(loc="upper left", bbox_to_anchor=(0.3, 0.3))
+    figure.text(0.99, 0.5, "beyond the edge")
+    found = " ".join(problems(figure))
+    for words in ("crosses 'on the curve'", "'twice' and 'twice'", "legend covers", "'beyond the edge' leaves"):
+        assert words in found
+
+
+def test_text_in_svg_is_text(tmp_path, few):
+    _, svg, _ = write_figure(next(FIGURES[0].draw(few))[1], tmp_path, "f")
+    assert ">whole images 90 %</text>" in svg.read_text()
+
+
+def test_emphasized_methods_have_thick_lines_and_every_curve_its_name():
+    table = curve_table(evaluators=("no-retrain",), imputers=("linear",))
+    references = References(0.1, {("no-retrain", "linear"): 0.9})
+    panel = setting_curves(table, LOOKS, ("IG", "random"), references).axes[1]
+    widths = {line.get_label(): line.get_linewidth() for line in panel.get_lines() if line.get_label() in LOOKS}
+    assert {name for name, width in widths.items() if width > 1} == {"IG", "random"}
+    assert {text.get_text() for text in panel.texts} == {*METHODS, "random", "chance 10 %", "whole images 90 %"}
+
+
+def test_beyond_fourteen_curves_only_the_emphasized_have_names():
+    names = [f"m{k}" for k in range(20)]
+    table = curve_table(evaluators=("no-retrain",), imputers=("linear",), methods=names)
+    references = References(0.1, {("no-retrain", "linear"): 0.9})
+    panel = setting_curves(table, colors(names), ("m3",), references).axes[0]
+    assert {text.get_text() for text in panel.texts} == {"m3", "chance 10 %", "whole images 90 %"}

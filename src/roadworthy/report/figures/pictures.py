@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from roadworthy.report.examples import Example, Pixels
-from roadworthy.report.figures.leakage import order_name
-from roadworthy.report.figures.style import PAGE, literal, styled
+from roadworthy.report.figures.style import PAGE, literal, order_name, styled
 
 
 @styled
