@@ -34,7 +34,7 @@ def curve_table(evaluators=("no-retrain", "retrain"), imputers=("fixed", "linear
             for order in ("morf", "lerf")
             for slope, method in enumerate(methods, start=1)
             for fraction in (0.0, 0.1, 0.5, 0.9)
-            for accuracy in [0.9 - fraction * slope * (0.16 if order == "morf" else 0.08)]
+            for accuracy in [max(0.0, 0.9 - fraction * slope * (0.16 if order == "morf" else 0.08))]
         ],
         columns=["method", "order", "imputer", "evaluator", "fraction", "accuracy", "probability", "low", "high"],
     )

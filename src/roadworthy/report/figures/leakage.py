@@ -55,8 +55,8 @@ def _bounds(panel: Axes, classes: int) -> None:
     shares = [1 / classes] * classes
     least, most = ([bits(float(value), shares) for value in accuracy] for bits in (bits_at_least, bits_if_optimal))
     panel.fill_betweenx(accuracy, least, most, color="#000000", alpha=0.07, linewidth=0)
-    panel.plot(least, accuracy, color="#000000", linestyle="-", label="accuracy at most (Fano)")
-    panel.plot(most, accuracy, color="#000000", linestyle="--", label="accuracy at least (Hellman-Raviv, Kovalevskij)")
+    panel.plot(least, accuracy, color="#000000", linestyle="-", label="upper bound (Fano)")
+    panel.plot(most, accuracy, color="#000000", linestyle="--", label="lower bound (Kovalevskij)")
 
 
 @styled

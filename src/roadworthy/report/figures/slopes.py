@@ -59,7 +59,7 @@ def _line(axis: Axes, row: RankRow, look: Look, strong: bool) -> None:
     )  # fmt: skip
     weight = "bold" if strong else "normal"
     style: dict[str, Any] = {"va": "center", "fontsize": 7.5, "fontweight": weight, "annotation_clip": False}
-    name = shortened(row.method, 18)
+    name = shortened(row.method, 14)
     for x, place, offset, side, text in (
         (0, row.morf_place, -7, "right", f"{name}  {row.morf}"),
         (1, row.lerf_place, 7, "left", f"{row.lerf}  {name}"),

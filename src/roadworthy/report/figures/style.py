@@ -143,13 +143,15 @@ def label_axes(panels: Sequence[Sequence[Axes]], label: str = "", top: float | N
 
 
 def legend(figure: Figure, panels: Sequence[Sequence[Axes]]) -> None:
-    """One legend below all panels, each name once."""
+    """One legend below all panels, each name once. The figure grows with its rows, so the panels keep their size."""
     entries = {}
     for panel in (panel for row in panels for panel in row):
         handles, labels = panel.get_legend_handles_labels()
         entries.update({label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries})
     longest = max((len(label) for label in entries), default=1)
     columns = int(np.clip(figure.get_figwidth() * 14 // (longest + 7), 1, max(1, len(entries))))
+    rows = -(-len(entries) // columns)
+    figure.set_figheight(figure.get_figheight() + 0.15 * (rows - 1))
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
