@@ -95,10 +95,6 @@ class Comparison:
             return self._agreement.copy()
         return statistics.agreement_intervals(self.predictions, self.controls, value, self.results.confidence)
 
-    def agreement_intervals(self, value: Value = "accuracy") -> pd.DataFrame:
-        """The same with an interval `low`, `high` of Spearman's correlation."""
-        return statistics.agreement_intervals(self.predictions, self.controls, value, self.results.confidence)
-
     def agreement_matrix(
         self, measure: str = "spearman", pairing: str = "removed", value: Value = "accuracy"
     ) -> pd.DataFrame:

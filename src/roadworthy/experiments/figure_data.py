@@ -93,7 +93,7 @@ def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str, linear: 
 
 def _agreement(comparison: Comparison, gaps: dict[str, str]) -> pd.DataFrame:
     try:
-        table = comparison.agreement_intervals()
+        table = comparison.agreement()
     except InputError as error:
         gaps["agreement"] = f"{error}: add methods to the plan and run it again"
         return pd.DataFrame()

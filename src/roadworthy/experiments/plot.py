@@ -48,7 +48,7 @@ class Plot:
         """How far the settings agree on the ranking of the methods; Spearman's correlation has intervals."""
         from roadworthy.report.figures.agreement import agreement_map
 
-        table = self.comparison.agreement_intervals() if measure == "spearman" else self.comparison.agreement()
+        table = self.comparison.agreement()
         if table.empty:
             raise InputError("one setting only: agreement needs two orders, imputers or evaluators")
         return agreement_map(table, measure, pairing, self.comparison.results.confidence)
@@ -60,7 +60,7 @@ class Plot:
         ranking, preferred = self.comparison.ranking(), self.comparison.results.preferred
         if not rank_panels(ranking, ranking[:0], preferred):
             raise InputError("no setting has two methods in both orders: ranks by MoRF and LeRF need them")
-        panels = rank_panels(ranking, self.comparison.agreement_intervals(), preferred)
+        panels = rank_panels(ranking, self.comparison.agreement(), preferred)
         return slopes(panels, self._looks, self._emphasized(self._key()), debiasing_headline(self.comparison))
 
     def examples(self) -> "Figure":
