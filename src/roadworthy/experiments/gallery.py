@@ -74,13 +74,14 @@ def gallery(
     answers = _Answers(predictions, setting, classes, target)
     correct = answers.before(next(iter(roles))).correct
     lead, why_lead = _lead(answers, list(roles))
-    places = sorted({lead, *_spread(np.flatnonzero(correct), CORRECT), *_spread(np.flatnonzero(~correct), WRONG)})
+    spread = [*_spread(np.flatnonzero(correct), CORRECT), *_spread(np.flatnonzero(~correct), WRONG)]
+    places = sorted({lead, *spread})
     evaluated = [row for block in source.state.blocks for row in block.rows]  # the order of the predictions
     rows = [evaluated[place] for place in places]
     batch, predicted = source.images(rows)
     shown = {method: _removals(source, rows, batch, method, setting) for method in roles}
-    images = [
-        AnsweredImage(
+    images = {
+        place: AnsweredImage(
             f"Image {int(batch.ids[k])}, {class_name(int(batch.labels[k]), classes, predicted[k])}",
             class_name(int(batch.labels[k]), classes, predicted[k]),
             batch.images[k].numpy(),
@@ -95,8 +96,8 @@ def gallery(
             },
         )
         for k, place in enumerate(places)
-    ]
-    return Gallery(images, dict(roles), places.index(lead), why_lead, _why(correct))
+    }
+    return Gallery([images[place] for place in sorted(spread)], dict(roles), images[lead], why_lead, _why(correct))
 
 
 class _Answers(NamedTuple):
@@ -150,21 +151,37 @@ def _why(correct: NDArray[np.bool_]) -> str:
 
 
 def _lead(answers: _Answers, methods: Sequence[str]) -> tuple[int, str]:
-    """An image on which the two methods differ as the ranking says, with how often that is so and how often not."""
+    """An image on which the first method does well and the second does not, and how typical that is."""
     correct = answers.before(methods[0]).correct
-    first = int(np.argmax(correct))
     if not correct.any():
-        return 0, "The first image; the model gets none of them right."
-    plain = "The first image that the model gets right."
-    if len(methods) < 2 or "morf" not in answers.setting.fractions:
-        return first, plain
-    fraction = answers.setting.fractions["morf"]
-    best, other = (answers.at(method, "morf", fraction).correct for method in methods[:2])
-    fits, reverse = correct & ~best & other, correct & best & ~other
-    number = f"the {correct.sum():,} images that the model gets right" if correct.sum() > 1 else "the only such image"
-    if not fits.any():
-        text = f"{plain} On none of them does removing {100 * fraction:.0f} % by {methods[0]} change the answer while "
-        return first, f"{text}removing as much by {methods[1]} does not; the reverse holds for {reverse.sum():,}."
-    text = f"Selected because the two methods differ here: with {methods[0]} the answer becomes wrong, with {methods[1]} "
-    text += f"it stays right. So it is for {fits.sum():,} of {number}; the reverse holds for {reverse.sum():,}."
-    return int(np.argmax(fits)), text
+        return 0, "This is the first image; the model gets none of them right."
+    first = int(np.argmax(correct))
+    if len(methods) < 2:
+        return first, "This is the first image that the model gets right."
+    best, other = (_success(answers, method) for method in methods[:2])
+    fits = correct & (best == best.max()) & (best > other)
+    return (
+        int(np.argmax(fits)) if fits.any() else first,
+        f"{'Selected because the two differ here.' if fits.any() else 'This is the first image that the model gets right.'} "
+        f"A method does well if {_doing_well(answers.setting)}. So counted, {methods[0]} does better than {methods[1]} on "
+        f"{(correct & (best > other)).sum():,} of the {correct.sum():,} images that the model gets right, and worse on "
+        f"{(correct & (best < other)).sum():,}.",
+    )
+
+
+def _success(answers: _Answers, method: str) -> NDArray[np.int64]:
+    """Per image: 1 for a wrong answer in MoRF, 1 for a right one in LeRF."""
+    hits = {order: answers.at(method, order, fraction).correct for order, fraction in answers.setting.fractions.items()}
+    return np.sum([hit if order == "lerf" else ~hit for order, hit in hits.items()], axis=0)
+
+
+def _doing_well(setting: Setting) -> str:
+    parts = {
+        "morf": "removing its top {} makes the answer wrong",
+        "lerf": "removing its least relevant {} does not",
+    }
+    if len(setting.fractions) == 1:
+        parts["lerf"] = "removing its least relevant {} leaves the answer right"
+    return " and ".join(
+        parts[order].format(f"{100 * fraction:.0f}\N{NO-BREAK SPACE}%") for order, fraction in setting.fractions.items()
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -65,10 +66,10 @@ class Gallery(NamedTuple):
     """Images with answers, and how they were selected."""
 
     images: Sequence[AnsweredImage] = ()
-    roles: Mapping[str, str] = {}  # noqa: RUF012
-    """method to what it stands for: best, worst, only method, control"""
-    lead: int = 0
-    """which of the images the page opens with"""
+    roles: Mapping[str, str] = MappingProxyType({})
+    """the methods, the best first, and what each stands for"""
+    lead: AnsweredImage | None = None
+    """the image that the page opens with"""
     why_lead: str = ""
     why: str = ""
     """how the images were selected"""

@@ -79,7 +79,7 @@ class Findings:
     """imputers that are Noisy Linear"""
     fixed: Sequence[str] = ()
     """imputers that fill with the mean of the data"""
-    gallery: Gallery = Gallery()  # noqa: RUF009
+    gallery: Gallery = field(default_factory=Gallery)
     examples: Sequence[Example] = ()
     no_examples: str = ""
     """why there are none"""

@@ -50,7 +50,7 @@ def steps(example: AnsweredImage, method: str) -> list[Step]:
     """The pixels that a method calls most relevant, the image without them, imputed; and without the least relevant."""
     found: list[Step] = []
     for removal in example.removals[method]:
-        share = f"{100 * removal.fraction:.0f} %"
+        share = f"{100 * removal.fraction:.0f}\N{NO-BREAK SPACE}%"
         if removal.order == "morf":
             found += [
                 _step(example, method, f"its top {share}", _marked(example.image, removal)),
@@ -58,7 +58,7 @@ def steps(example: AnsweredImage, method: str) -> list[Step]:
                 _step(example, method, "imputed", removal.imputed, removal.answer),
             ]
         else:
-            found.append(_step(example, method, f"least relevant {share} removed, imputed", removal.imputed, removal.answer))
+            found.append(_step(example, method, f"without its least relevant {share}", removal.imputed, removal.answer))
     return found
 
 
@@ -83,9 +83,9 @@ def _painted(image: Pixels, removal: Removal, color: tuple[float, float, float])
 def answer_text(answer: Answer) -> str:
     """
     >>> answer_text(Answer("ship", True, "ship", 0.981)), answer_text(Answer("car", False, "ship", 0.12))
-    ('✓ ship 98 %', '✗ car (ship 12 %)')
+    ('✓ ship 98\\xa0%', '✗ car (ship 12\\xa0%)')
     """
-    mark, share = "✓" if answer.correct else "✗", f"{100 * answer.probability:.0f} %"
+    mark, share = "✓" if answer.correct else "✗", f"{100 * answer.probability:.0f}\N{NO-BREAK SPACE}%"
     if answer.name == answer.target:
         return f"{mark} {answer.name} {share}"
     return f"{mark} {answer.name} ({answer.target} {share})"
