@@ -283,7 +283,10 @@ class Comparison:
             shown = next(iter(strips[0].imputed))[2]  # the main imputer, unless it is code of the plan
             setting = setting_of(self.predictions, evaluator, shown)
             roles, results = roles_of(block, self.results.copies), self.results
-            return gallery(self.source, self.predictions, setting, roles, results.classes, results.target), strips, ""
+            shown_images = gallery(
+                self.source, self.predictions, setting, roles, results.classes, results.target, results.unlabeled
+            )
+            return shown_images, strips, ""
         except RoadworthyError as error:
             return Gallery(), [], str(error)
 

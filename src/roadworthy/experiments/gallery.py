@@ -55,7 +55,8 @@ def roles_of(block: pd.DataFrame, copies: Collection[str]) -> dict[str, str]:
     methods = ranked.loc[~ranked["control"], "method"].tolist()
     controls = [name for name in ranked.loc[ranked["control"], "method"] if name not in copies]
     if len(methods) > 1:
-        return {methods[0]: "best method", methods[-1]: "last of the methods"}
+        score = ranked.set_index("method")[leading_score(block)].round(12)
+        return {methods[0]: "best score", methods[-1]: "worst score" if score[methods[0]] != score[methods[-1]] else "same score"}
     blind = "random" if "random" in controls else next(iter(controls), None)
     roles = {name: "the only method" for name in methods}
     return roles | ({blind: "a control that does not use the model"} if blind else {})
@@ -68,10 +69,14 @@ def gallery(
     roles: Mapping[str, str],
     classes: Sequence[str],
     target: str,
+    unlabeled: bool = False,
 ) -> Gallery:
-    """`roles`: the methods to show, the best first, and what each stands for. `target`: the class that was explained."""
+    """`roles`: the methods to show, the best first, and what each stands for. `target`: the class that was explained.
+
+    `unlabeled`: no image has a label, so that an answer is right if it is the one before removal.
+    """
     source.check_images()
-    answers = _Answers(predictions, setting, classes, target)
+    answers = _Answers(predictions, setting, classes, target, unlabeled)
     correct = answers.before(next(iter(roles))).correct
     lead, why_lead = _lead(answers, list(roles))
     spread = [*_spread(np.flatnonzero(correct), CORRECT), *_spread(np.flatnonzero(~correct), WRONG)]
@@ -97,7 +102,7 @@ def gallery(
         )
         for k, place in enumerate(places)
     }
-    return Gallery([images[place] for place in sorted(spread)], dict(roles), images[lead], why_lead, _why(correct))
+    return Gallery([images[place] for place in sorted(spread)], dict(roles), images[lead], why_lead, _why(correct, unlabeled))
 
 
 class _Answers(NamedTuple):
@@ -105,6 +110,7 @@ class _Answers(NamedTuple):
     setting: Setting
     classes: Sequence[str]
     target: str
+    unlabeled: bool
 
     def at(self, method: str, order: str, fraction: float) -> Predictions:
         evaluator, imputer, seed, _ = self.setting
@@ -144,10 +150,13 @@ def _spread(places: NDArray[np.int64], most: int) -> list[int]:
     return places[chosen].tolist() if len(places) else []
 
 
-def _why(correct: NDArray[np.bool_]) -> str:
-    parts = [f"{min(most, int(number))} of the {number:,} that the model gets {word} before removal"
-             for most, number, word in ((CORRECT, correct.sum(), "right"), (WRONG, (~correct).sum(), "wrong")) if number]  # fmt: skip
-    return f"Images at equal distances in the data, whatever the methods do to them: {' and '.join(parts)}."
+def _why(correct: NDArray[np.bool_], unlabeled: bool) -> str:
+    start = "Images at equal distances in the data, whatever the methods do to them"
+    if unlabeled:
+        return f"{start}: {min(CORRECT, len(correct))} of {len(correct):,}."
+    groups = ((CORRECT, int(correct.sum()), "right"), (WRONG, int((~correct).sum()), "wrong"))
+    parts = [f"{min(most, number)} of {number:,} that the model gets {word} before removal" for most, number, word in groups if number]
+    return f"{start}: {' and '.join(parts)}."
 
 
 def _lead(answers: _Answers, methods: Sequence[str]) -> tuple[int, str]:
@@ -156,17 +165,20 @@ def _lead(answers: _Answers, methods: Sequence[str]) -> tuple[int, str]:
     if not correct.any():
         return 0, "This is the first image; the model gets none of them right."
     first = int(np.argmax(correct))
+    plain = f"This is the first image{'' if answers.unlabeled else ' that the model gets right'}."
     if len(methods) < 2:
-        return first, "This is the first image that the model gets right."
+        return first, plain
     best, other = (_success(answers, method) for method in methods[:2])
     fits = correct & (best == best.max()) & (best > other)
-    return (
-        int(np.argmax(fits)) if fits.any() else first,
-        f"{'Selected because the two differ here.' if fits.any() else 'This is the first image that the model gets right.'} "
-        f"A method does well if {_doing_well(answers.setting)}. So counted, {methods[0]} does better than {methods[1]} on "
-        f"{(correct & (best > other)).sum():,} of the {correct.sum():,} images that the model gets right, and worse on "
-        f"{(correct & (best < other)).sum():,}.",
+    number = int(correct.sum())
+    images = f"{number:,} image{'' if number == 1 else 's'}{'' if answers.unlabeled else ' that the model gets right'}"
+    text = (
+        f"A method does well if {_doing_well(answers)}. So counted, {methods[0]} does better than {methods[1]} on "
+        f"{(correct & (best > other)).sum():,} and worse on {(correct & (best < other)).sum():,} of {images}."
     )
+    if fits.any():
+        return int(np.argmax(fits)), f"Selected because the two differ here. {text}"
+    return first, f"{plain} {text}"
 
 
 def _success(answers: _Answers, method: str) -> NDArray[np.int64]:
@@ -175,13 +187,9 @@ def _success(answers: _Answers, method: str) -> NDArray[np.int64]:
     return np.sum([hit if order == "lerf" else ~hit for order, hit in hits.items()], axis=0)
 
 
-def _doing_well(setting: Setting) -> str:
-    parts = {
-        "morf": "removing its top {} makes the answer wrong",
-        "lerf": "removing its least relevant {} does not",
-    }
-    if len(setting.fractions) == 1:
-        parts["lerf"] = "removing its least relevant {} leaves the answer right"
-    return " and ".join(
-        parts[order].format(f"{100 * fraction:.0f}\N{NO-BREAK SPACE}%") for order, fraction in setting.fractions.items()
-    )
+def _doing_well(answers: _Answers) -> str:
+    fractions = answers.setting.fractions
+    shares = {order: f"{100 * fraction:.0f}\N{NO-BREAK SPACE}%" for order, fraction in fractions.items()}
+    changes, stays = ("changes the answer", "keeps the answer") if answers.unlabeled else ("makes the answer wrong", "keeps it right")
+    parts = {"morf": f"removing its top {{}} {changes}", "lerf": f"removing its least relevant {{}} {stays}"}
+    return " and ".join(parts[order].format(share) for order, share in shares.items())

@@ -56,6 +56,9 @@ def count(number: int, thing: str) -> str:
 
 
 def bounds(low: float, high: float) -> str:
+    """The interval; a single image has none."""
+    if math.isnan(low):
+        return "(no interval)"
     return f"[{low:.3f}, {high:.3f}]".replace("-", "−")
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from roadworthy.report.html.scales import Axis, Tick, levels, shortened
 from roadworthy.statistics import SCORES, Standing
 
@@ -25,8 +27,8 @@ class Row(NamedTuple):
     """of the method, on the whole page"""
     y: float
     x: float
-    low: float
-    high: float
+    ends: tuple[float, float] | None
+    """of the interval; a single image has none"""
     value: str
     text: str
     clear: bool
@@ -58,9 +60,9 @@ class Forest(NamedTuple):
 def forest(standing: Standing, numbers: Mapping[str, int], most: int | None = None) -> Forest:
     """The methods best first, the first `most` of them; at least one method."""
     methods = standing.methods[:most]
-    ends = standing.rows.loc[list(methods), [f"{standing.score}_low", f"{standing.score}_high"]].to_numpy()
     marks = {name: float(standing.rows[standing.score][name]) for name in standing.controls}
-    start, end = min(ends.min(), *marks.values(), 1e9), max(ends.max(), *marks.values(), -1e9)
+    shown = standing.rows.loc[list(methods), [standing.score + end for end in ("", "_low", "_high")]].to_numpy()
+    start, end = np.nanmin([*shown.ravel(), *marks.values()]), np.nanmax([*shown.ravel(), *marks.values()])
     room = 0.04 * ((end - start) or 1.0)
     axis = Axis(start - room, end + room, LEFT, WIDTH - RIGHT)
     ordered = sorted(marks, key=marks.__getitem__)
@@ -82,7 +84,8 @@ def forest(standing: Standing, numbers: Mapping[str, int], most: int | None = No
 
 def _row(standing: Standing, name: str, number: int, axis: Axis, y: float) -> Row:
     score, low, high = (float(standing.rows[standing.score + end][name]) for end in ("", "_low", "_high"))
-    text = f"{name}: {score:.3f} [{low:.3f}, {high:.3f}]".replace("-", "−")
+    known = not np.isnan(low)
+    text = f"{name}: {score:.3f}{f' [{low:.3f}, {high:.3f}]' if known else ''}".replace("-", "−")
     return Row(
         standing.rank(name)[0],
         name,
@@ -90,9 +93,8 @@ def _row(standing: Standing, name: str, number: int, axis: Axis, y: float) -> Ro
         number,
         y,
         axis.at(score),
-        axis.at(low),
-        axis.at(high),
-        f"{score:.2f}".replace("-", "−"),
+        (axis.at(low), axis.at(high)) if known else None,
+        f"{round(score, 2) + 0.0:.2f}".replace("-", "−"),
         text,
         bool(standing.controls) and not standing.unbeaten_controls(name),
     )

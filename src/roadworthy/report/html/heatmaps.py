@@ -28,7 +28,7 @@ class Heatmap(NamedTuple):
 # ── agreement ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _PAIRINGS = {
-    "removed": "Compared at equal fractions removed.",
+    "removed": "",
     "kept": "Different orders are compared where one has removed as much as the other has kept.",
 }
 
@@ -126,4 +126,4 @@ def class_heatmap(table: pd.DataFrame, methods: Sequence[str]) -> Heatmap | None
 def _gain(value: float, sign: int) -> Cell:
     if np.isnan(value):
         return Cell("–", None)
-    return Cell(f"{value:.2f}".replace("-", "−"), sign * round(max(-1.0, min(1.0, value)) * 10))
+    return Cell(f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−"), sign * round(max(-1.0, min(1.0, value)) * 10))

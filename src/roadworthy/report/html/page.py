@@ -54,13 +54,16 @@ def page(findings: Findings) -> str:
 
 
 def templates() -> Environment:
-    return Environment(
+    found = Environment(
         loader=PackageLoader("roadworthy.report.html"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    # Within a sentence; names of users keep their letters.
+    found.filters["inline"] = lambda title: f"{title[:1].lower()}{title[1:]}"
+    return found
 
 
 def looks_of(findings: Findings) -> dict[str, Look]:
@@ -118,8 +121,10 @@ def _sections(findings: Findings, looks: Mapping[str, Look]) -> dict[str, Any]:
             findings.curves, findings.controls, numbers, strong, findings.chance, main
         ),
         "strong": strong,
+        "legend": _legend(findings, standing, numbers),
         "box": curves,
         "agreement_heatmaps": [] if agreement is None or main is None else agreement_heatmaps(agreement, main),
+        "agreement_intervals": agreement is not None and "low" in agreement and bool(agreement["low"].notna().any()),
         "agreement": None if agreement is None else short_agreement(agreement),
         "audit_sections": audit.sections(findings.audit),
         "leaks": audit.leak_matrix(findings.audit, standing.methods if standing else (), main[1] if main else ""),
@@ -156,6 +161,14 @@ def _emphasized(standing: Standing | None) -> list[str]:
         return []
     random = [name for name in standing.controls if name == "random"]
     return list(dict.fromkeys([*standing.methods[:3], *standing.controls[:1], *random]))
+
+
+def _legend(findings: Findings, standing: Standing | None, numbers: Mapping[str, int]) -> list[tuple[str, int]]:
+    """What the charts show: methods best first, then blind controls, then copies."""
+    drawn = set() if findings.curves is None else set(findings.curves["method"])
+    ranked = () if standing is None else (*standing.methods, *standing.controls, *standing.copies)
+    names = dict.fromkeys([*ranked, *sorted(drawn, key=lambda name: (name in findings.controls, name))])
+    return [(name, numbers[name]) for name in names if name in drawn]
 
 
 def _slope_title(findings: Findings) -> str:

@@ -76,9 +76,12 @@ def order_agreement(agreement: pd.DataFrame, evaluator: str, imputer: str) -> li
     texts = []
     for row in rows.to_dict("records"):
         value, low, high = row["spearman"], row.get("low", float("nan")), row.get("high", float("nan"))
-        text = "undefined, all methods tie" if pd.isna(value) else f"{value:+.2f}"
-        text += "" if pd.isna(low) else f" [{low:+.2f}, {high:+.2f}]"
-        texts.append(f"{text} at equal fractions {row['pairing']}".replace("-", "−"))
+        where = f"at equal fractions {row['pairing']}"
+        if pd.isna(value):
+            texts.append(f"undefined {where}: there is nothing to rank")
+            continue
+        interval = "" if pd.isna(low) else f" [{low:+.2f}, {high:+.2f}]"
+        texts.append(f"{value:+.2f}{interval}".replace("-", "−") + f" {where}")
     return texts
 
 

@@ -66,6 +66,11 @@ class Tables(NamedTuple):
     copies: Sequence[CopyRow]
     matrix: Matrix | None
 
+    @property
+    def beating(self) -> int:
+        """How many methods are clearly better than every blind control."""
+        return sum(not self.standing.unbeaten_controls(row.name) for row in self.methods)
+
 
 def tables(
     title: str, block: pd.DataFrame, standing: Standing, numbers: Mapping[str, int], copies: Mapping[str, Copy]
@@ -102,20 +107,21 @@ def _rank(rank: int, low: int, high: int) -> str:
 
 
 def _number(value: float) -> str:
-    return _GAP if np.isnan(value) else f"{value:.3f}".replace("-", "−")
+    return _GAP if np.isnan(value) else f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
 
 
 def _interval(rows: pd.DataFrame, score: str, name: str) -> str:
     value, low, high = (_number(float(rows[score + end][name])) for end in ("", "_low", "_high"))
-    return f"{value} [{low}, {high}]"
+    return value if low == _GAP else f"{value} [{low}, {high}]"
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")
+    return f"{round(value, 3) + 0.0:+.3f}".replace("-", "−")
 
 
 def _difference(difference: Difference) -> str:
-    return f"{_signed(difference.value)} [{_signed(difference.low)}, {_signed(difference.high)}]"
+    value = _signed(difference.value)
+    return value if np.isnan(difference.low) else f"{value} [{_signed(difference.low)}, {_signed(difference.high)}]"
 
 
 def _copy(standing: Standing, name: str, number: int, copy: Copy) -> CopyRow:
