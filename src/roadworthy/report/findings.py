@@ -34,16 +34,13 @@ AUDIT_COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The tables of a leakage audit, with the columns that the report reads."""
 
 
-Tone = Literal["good", "bad", "open", "plain"]
-
-
 class Card(NamedTuple):
-    """One question that a reader brings, with its answer."""
+    """A question that a reader has, answered in a few words."""
 
     question: str
     answer: str
     detail: str
-    tone: Tone
+    tone: Literal["good", "bad", "open", "plain"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
