@@ -291,6 +291,10 @@ class Comparison:
         """The first screen of the page, without its pictures."""
         return first_screen(self._first_screen())
 
+    def gallery(self) -> Gallery:
+        """Images with the model's answers, as the best and the worst method leave them; empty without images."""
+        return self._pictures()[0]
+
     def _pictures(self) -> tuple[Gallery, list[Example], str]:
         """Images with answers, one image with every imputer; or why there are none."""
         if self.source is None:

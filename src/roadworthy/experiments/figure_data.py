@@ -43,6 +43,7 @@ def gather(comparison: Comparison, folder: Path, method: str | None = None) -> F
         runtimes=_runtimes(comparison, gaps),
         audit=tables,
         examples=_examples(comparison, chosen, gaps),
+        gallery=comparison.gallery(),
         controls=comparison.controls,
         copies=tuple(results.copies),
         classes=len(np.unique(next(iter(comparison.predictions.values())).labels)),

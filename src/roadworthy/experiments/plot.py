@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roadworthy.core.errors import InputError
-from roadworthy.experiments.examples import examples
 from roadworthy.report.emphasis import emphasized
 from roadworthy.report.palette import Look, colors
 from roadworthy.report.ranks import Agreement, rank_panels
@@ -34,7 +33,7 @@ class Plot:
         return forest(standing, self._looks, self.comparison.results.confidence)
 
     def curves(self, evaluator: str | None = None, imputer: str | None = None) -> "Figure":
-        """Accuracy against the fraction removed, MoRF and LeRF, without copied controls; by default of the main setting."""
+        """Accuracy against the fraction removed, without copied controls; by default of the main setting."""
         from roadworthy.report.figures.setting_curves import References, setting_curves
 
         key, table = self._key(evaluator, imputer), self.comparison.curves()
@@ -64,13 +63,14 @@ class Plot:
         return slopes(panels, self._looks, self._emphasized(self._key()), debiasing_headline(self.comparison))
 
     def examples(self) -> "Figure":
-        """An image, its maps, and what is left of it as each method removes pixels."""
-        from roadworthy.report.figures.pictures import modified_data
+        """An image from the original to the model's answer, as the best and the worst method remove its pixels."""
+        from roadworthy.report.figures.answers import answered
 
-        source = self.comparison.source
-        if source is None:
-            raise InputError("a saved comparison holds no images: compare again, or load a run directory of a plan")
-        return modified_data(examples(source, self.comparison.leaders(), most_fractions=5, images=1)[0])
+        shown = self.comparison.gallery()
+        if shown.lead is None:
+            why = self.comparison.findings().no_examples
+            raise InputError(f"{why}: compare again, or load a run directory of a plan")
+        return answered(shown, shown.lead)
 
     @property
     def _looks(self) -> dict[str, Look]:

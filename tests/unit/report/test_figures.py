@@ -12,13 +12,19 @@ from predictions import curve_study, endurance_study
 from roadworthy import statistics
 from roadworthy.audit.debiasing import debiased
 from roadworthy.audit.information import bits_at_least, bits_if_optimal
-from roadworthy.report.examples import Example
+from roadworthy.report.examples import Answer, AnsweredImage, Example, Gallery, Removal
 from roadworthy.report.figures import curves, latex, leakage, pictures
+from roadworthy.report.figures.agreement import agreement_map, short
+from roadworthy.report.figures.answers import answered
 from roadworthy.report.figures.catalog import FIGURES, TABLES, leakiest_curves, write_all
+from roadworthy.report.figures.critical import critical_difference, not_separated
 from roadworthy.report.figures.data import FigureData
+from roadworthy.report.figures.forest import forest
 from roadworthy.report.figures.setting_curves import References, setting_curves
+from roadworthy.report.figures.slopes import slopes
 from roadworthy.report.figures.style import write_figure
 from roadworthy.report.palette import colors
+from roadworthy.report.ranks import Agreement, RankPanel, RankRow
 
 METHODS = ["IG", "IG-SG", "GB", "GB-SG"]
 LOOKS = colors([*METHODS, "random"], ["random"])
@@ -292,6 +298,7 @@ def figure_data(audit=None, methods=METHODS, gaps=None, imputers=("linear",), ev
         runtimes=pd.DataFrame(),
         audit=audit_tables() if audit is None else audit,
         examples=[],
+        gallery=Gallery(),
         controls=("random",),
         copies=(),
         classes=10,
@@ -319,6 +326,7 @@ def test_entries_whose_data_are_missing_are_skipped_with_the_reason(tmp_path):
         "mask-only-over": "no masks",
         "debiased": "no geometry",
         "bias-indicator": "no geometry",
+        "examples": "no examples",
         "modified-data": "no examples",
         "imputations": "no examples",
         "runtimes": "no runtimes",
@@ -337,7 +345,7 @@ def test_entries_whose_data_are_missing_are_skipped_with_the_reason(tmp_path):
 def test_with_the_audits_tables_every_figure_but_the_pictures_is_drawn(tmp_path):
     steps = []
     paths, skipped = write_all(figure_data(imputers=("linear", "fixed")), tmp_path, steps.append)
-    assert {line.partition(":")[0] for line in skipped} == {"modified-data", "imputations", "runtimes"}
+    assert {line.partition(":")[0] for line in skipped} == {"examples", "modified-data", "imputations", "runtimes"}
     assert len(steps) == len(FIGURES) + len(TABLES)
     assert {
         "detection-error.svg",
@@ -374,12 +382,14 @@ def few():
     return figure_data(methods=METHODS, imputers=("linear", "fixed"), evaluators=("no-retrain",))
 
 
-@pytest.mark.parametrize("entry", FIGURES, ids=[entry.name for entry in FIGURES])
+CHARTS = [entry for entry in FIGURES if "examples" not in entry.needs]
+
+
+@pytest.mark.parametrize("entry", CHARTS, ids=[entry.name for entry in CHARTS])
 def test_no_text_overlaps_another_is_crossed_by_a_line_or_leaves_the_figure(entry, few, many):
-    for data in (few, many):
-        if not {"retrain", "evaluators"} & set(entry.needs) or data is many:
-            for suffix, figure in entry.draw(data) if "examples" not in entry.needs else ():
-                assert problems(figure) == [], suffix
+    for data in (many,) if {"retrain", "evaluators"} & set(entry.needs) else (few, many):
+        suffix, figure = next(entry.draw(data))
+        assert problems(figure) == [], suffix
 
 
 def test_the_check_of_layouts_finds_what_it_looks_for():
@@ -415,3 +425,88 @@ def test_beyond_fourteen_curves_only_the_emphasized_have_names():
     references = References(0.1, {("no-retrain", "linear"): 0.9})
     panel = setting_curves(table, colors(names), ("m3",), references).axes[0]
     assert {text.get_text() for text in panel.texts} == {"m3", "chance 10 %", "whole images 90 %"}
+
+
+def answered_image(methods=("IG", "GB")):
+    image, removed = np.zeros((3, 4, 4), dtype=np.float32), np.eye(4, dtype=bool)
+    right, wrong = Answer("ship", True, "ship", 0.97), Answer("airplane", False, "ship", 0.21)
+    removals = [Removal("morf", 0.25, removed, image, wrong), Removal("lerf", 0.5, removed, image, right)]
+    return AnsweredImage("Image 7, class ship", "class ship", image, right, "linear", dict.fromkeys(methods, removals))
+
+
+def test_examples_show_each_step_with_the_answer_and_the_rule_of_selection():
+    lead = answered_image()
+    gallery = Gallery([lead], {"IG": "best score", "GB": "worst score"}, lead, "The first image.", "All images.")
+    figure = answered(gallery, lead)
+    shown = [panel for panel in figure.axes if panel.images]
+    assert len(shown) == 1 + 2 * 4  # the original; marked, removed, imputed and LeRF of two methods
+    assert [panel.get_xlabel() for panel in shown[:5]] == [
+        "✓ ship 97 %",
+        "",
+        "",
+        "✗ airplane\nship 21 %",
+        "✓ ship 97 %",
+    ]
+    marked = shown[1].images[0].get_array()
+    assert (marked[np.eye(4, dtype=bool)] == marked[0, 0]).all()  # the removed pixels have one color, the others not
+    assert not (marked[0, 1] == marked[0, 0]).all()
+    assert "The first image." in figure.get_supxlabel()
+    assert figure.get_suptitle().endswith("imputed with linear")
+    assert problems(figure) == []
+
+
+def test_one_method_has_one_row_of_pictures():
+    lead = answered_image(["IG"])
+    figure = answered(Gallery([lead], {"IG": "the only method"}, lead, "The first image."), lead)
+    assert sum(bool(panel.images) for panel in figure.axes) == 5
+
+
+def test_bars_join_only_methods_that_no_test_separates():
+    block = pd.DataFrame({"method": ["a", "b", "c", "d", "copy"], "groups": ["a", "ab", "b", "c", "ab"]})
+    assert not_separated(block, {"a", "b", "c", "d"}) == [["a", "b"], ["b", "c"]]
+    assert not_separated(block, {"a", "c", "d"}) == []  # a and c share no letter; a bar needs two methods
+    ranks = pd.DataFrame(
+        {"method": ["a", "b", "c", "d"], "average_rank": [1.5, 2.0, 2.5, 4.0], "imputer": "linear",
+         "evaluator": "no-retrain", "images": 10}
+    )  # fmt: skip
+    figure = critical_difference(ranks, [["a", "b"], ["b", "c"]], colors(["a", "b", "c", "d"]))
+    bars = [line.get_xdata() for line in figure.axes[0].get_lines() if line.get_linewidth() > 2]
+    assert bars == [[1.5, 2.0], [2.0, 2.5]]
+    assert problems(figure) == []
+
+
+def test_the_forest_plot_marks_who_clearly_beats_the_controls():
+    strong, weak = (0.05, 0.95), (0.5, 0.5)
+    predictions = endurance_study(200, strong=strong, weak=weak, random=(0.5, 0.5))
+    ranking, pairs = (make(predictions, ["random"]) for make in (statistics.ranking, statistics.pairwise))
+    (standing,) = statistics.standings(ranking, pairs, (), 0.02).values()
+    figure = forest(standing, colors(["strong", "weak", "random"], ["random"]), 0.95)
+    faces = {line.get_label(): line.get_markerfacecolor() for line in figure.axes[0].get_lines()}
+    assert faces["weak"] == "white"
+    assert faces["strong"] != "white"
+    names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert names == ["1  strong", "2  weak"]  # controls are lines, not rows
+    assert figure.axes[0].texts[0].get_text() == "random"
+    assert figure.get_suptitle() == "Imputed with linear, no retraining, 200 images"
+
+
+def test_the_slope_chart_words_agreement_by_its_interval():
+    rows = (RankRow("IG", 1, 2, 1, 2), RankRow("GB", 2, 1, 2, 1))
+    panel = RankPanel("no-retrain", "fixed", rows, {"removed": Agreement(-0.4, -0.7, -0.1)})
+    figure = slopes([panel], LOOKS, ["IG"], "a headline")
+    assert figure.axes[0].get_title() == "Imputed with fixed, no retraining: the two orders disagree"
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert lines["IG"].get_ydata() == [1, 2]
+    assert lines["IG"].get_linewidth() > lines["GB"].get_linewidth()
+    assert lines["IG"].get_marker() != lines["GB"].get_marker()
+    assert problems(figure) == []
+
+
+def test_the_heat_map_has_each_pair_once_with_its_interval():
+    table = statistics.agreement_intervals(settings_study(), [])
+    figure = agreement_map(table)
+    low, high = table.loc[table["pairing"] == "removed", ["low", "high"]].iloc[0]
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts == ["0", f"[{short(low)}, {short(high)}]"]  # +1 at .2, −1 at .4
+    assert len(agreement_map(table, "kendall").axes[0].texts) == 1  # without an interval
+    assert "keeps as much" in agreement_map(table, pairing="kept").get_supxlabel()

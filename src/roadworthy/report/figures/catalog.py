@@ -12,6 +12,7 @@ from roadworthy.audit.debiasing import debiased
 from roadworthy.core.files import write_atomically
 from roadworthy.report.figures import curves, latex, leakage, pictures
 from roadworthy.report.figures.agreement import agreement_map
+from roadworthy.report.figures.answers import answered
 from roadworthy.report.figures.critical import critical_difference, not_separated
 from roadworthy.report.figures.data import FigureData
 from roadworthy.report.figures.forest import forest
@@ -164,6 +165,11 @@ def _modified(data: FigureData) -> Iterator[tuple[str, Figure]]:
     yield "", pictures.modified_data(data.examples[0])
 
 
+def _answers(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    if data.gallery.lead is not None:
+        yield "", answered(data.gallery, data.gallery.lead)
+
+
 def _imputations(data: FigureData) -> Iterator[tuple[str, Figure]]:
     yield "", pictures.imputations(data.examples)
 
@@ -182,6 +188,7 @@ FIGURES: tuple[Entry[Figure], ...] = (
     Entry("mask-only-over", ("masks", "masked scores"), _masks_over_curves),
     Entry("debiased", ("retrain", "geometry"), _debiased),
     Entry("evaluators", ("evaluators",), _evaluators),
+    Entry("examples", ("examples",), _answers),
     Entry("modified-data", ("examples",), _modified),
     Entry("imputations", ("examples",), _imputations),
     Entry("bias-indicator", ("geometry",), _bias),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from roadworthy.report.emphasis import emphasized
-from roadworthy.report.examples import Example
+from roadworthy.report.examples import Example, Gallery
 from roadworthy.report.figures.setting_curves import References
 from roadworthy.report.palette import Look, colors
 from roadworthy.statistics import BlockKey, Standing
@@ -32,6 +32,7 @@ class FigureData:
     audit: Mapping[str, pd.DataFrame]
     """masks, detection and geometry; empty where missing"""
     examples: Sequence[Example]
+    gallery: Gallery
     controls: tuple[str, ...]
     copies: tuple[str, ...]
     """controls made from a method's maps"""
