@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 KILLS ?= 20
 
-.PHONY: demo test faults lint check wheel-demo format docs bench reproduce clean
+.PHONY: demo test faults lint check wheel-demo format pictures docs bench reproduce clean
 
 demo: .venv/ready
 	$(BIN)/roadworthy demo
@@ -46,6 +46,9 @@ bench: .venv/ready
 SIZE ?= full
 reproduce: .venv/ready  # takes hours and resumes if interrupted; make reproduce SIZE=tiny: every step, in minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m reproduction.run --size $(SIZE)
+
+pictures: .venv/ready  # of README and docs, the sample report and its screenshots, from one run of the demo
+	$(BIN)/python docs/pictures/build.py
 
 docs: .venv/ready
 	$(BIN)/typer roadworthy.cli utils docs --name roadworthy --title "The command roadworthy" --output docs/cli.md
