@@ -1,0 +1,66 @@
+"""How plain docstrings become pages: options as a list, files as links, private paths as public names."""
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import roadworthy as rw
+
+MODULES = ("attributions", "datasets", "errors", "imputers", "models", "statistics")
+"""Public modules, each with its own `__all__` or, for errors, its classes."""
+
+_OPTION = re.compile(r"`\w+`(?:(?:,| and) `\w+`)*: ")
+
+
+def module_names(module: str) -> list[str]:
+    """The public names of a public module."""
+    found = getattr(rw, module)
+    if hasattr(found, "__all__"):
+        return list(found.__all__)
+    return [name for name, value in vars(found).items() if inspect.isclass(value)]
+
+
+def public_names() -> dict[str, str]:
+    """Where an object is defined, to where users find it: roadworthy.NAME, or roadworthy.MODULE.NAME."""
+    paths = [f"roadworthy.{module}.{name}" for module in MODULES for name in module_names(module)]
+    paths += [f"roadworthy.{name}" for name in rw.__all__ if name not in MODULES]
+    objects = {path: _object(path) for path in paths}
+    return {
+        f"{value.__module__}.{value.__qualname__}": path
+        for path, value in objects.items()
+        if hasattr(value, "__qualname__") and hasattr(value, "__module__")
+    }
+
+
+def _object(path: str) -> Any:
+    value: Any = rw
+    for name in path.split(".")[1:]:
+        value = getattr(value, name)
+    return value
+
+
+def listed(lines: list[str]) -> list[str]:
+    """Lines that begin with "`option`: " become a list; those that follow belong to the same entry."""
+    result: list[str] = []
+    inside = False
+    for line in lines:
+        if _OPTION.match(line):
+            result += [*([] if inside else [""]), f"* {line}"]
+            inside = True
+        elif inside and line.strip():
+            result.append(f"  {line}")
+        else:
+            inside = False
+            result.append(line)
+    return result
+
+
+def linked(lines: list[str]) -> list[str]:
+    """Pages that docstrings name as files become links."""
+    docs = Path(__file__).parent
+
+    def link(match: re.Match[str]) -> str:
+        return f":doc:`/{match[1]}`" if (docs / f"{match[1]}.md").exists() else match[0]
+
+    return [re.sub(r"docs/([\w/-]+)\.md", link, line) for line in lines]
