@@ -1,4 +1,4 @@
-"""The documentation site: `make docs` builds it into docs/_build/html. Every warning is an error; nothing is fetched."""
+"""The documentation site: `make docs` builds it into docs/_build/html. A warning is an error; nothing is fetched."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import roadworthy as rw
 
 sys.path.insert(0, str(Path(__file__).parent))
-from site_tools import linked, listed, public_names  # noqa: E402
+from site_tools import linked, listed, public_names
 
 project = "Roadworthy"
 author = "The Roadworthy developers"
@@ -46,7 +46,10 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?:torch|numpy|np|pandas|pd|collections|os|pathlib|typing|nn|matplotlib|PIL)\..*"),
     (r"py:.*", r"(?:Tensor|Path|Any|Callable|Iterator|Sequence|Mapping|Literal|Figure)"),
     # Types in public signatures that users never name.
-    (r"py:class", r"roadworthy\..*\.(?:GradientBased|Ensemble|Solver|Noise|Generator|Source|Findings|Copy|Variance|Difference)"),
+    (
+        r"py:class",
+        r"roadworthy\..*\.(?:GradientBased|Ensemble|Solver|Noise|Generator|Source|Findings|Copy|Variance|Difference)",
+    ),
 ]
 
 # ── gallery ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -63,8 +66,9 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "remove_config_comments": True,
     "min_reported_time": 10_000,
-    "matplotlib_animations": False,
     "plot_gallery": True,
+    "capture_repr": ("_repr_html_",),
+    "image_scrapers": ("matplotlib", "site_tools.returned_figure"),
 }
 
 # ── look ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

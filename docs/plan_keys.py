@@ -26,7 +26,7 @@ EVALUATION = {
     "target": "the class that is explained ([targets.md](targets.md))",
     "channel_reduction": "how the channels of a map become one",
     "units": "what is removed at a time",
-    "until": "stop early, when all or the best of your methods are separated or tied; by default all images are evaluated",
+    "until": "stop early, when all or the best of your methods are separated or tied; by default never",
     "confidence": "of all intervals ([statistics.md](statistics.md))",
     "margin": "scores that surely differ by less are tied",
 }
@@ -96,8 +96,8 @@ number.
 | `[training]` | optional | keys below: how `roadworthy train` fits the model |
 | `[run]` | optional | keys below |
 
-`roadworthy list` shows the names of all data sets, models, methods and imputers; their options are those of the classes in
-[Python](api.md).
+`roadworthy list` shows the names of all data sets, models, methods and imputers; their options are those of the classes
+in [Python](api.md).
 """
 
 
@@ -111,7 +111,13 @@ def kind(key: Mapping[str, Any]) -> str:
         return " · ".join(f'`"{name}"`' for name in key["enum"])
     if key.get("type") == "array":
         return f"list of {kind(key['items'])}" if key["items"] else "list"
-    names = {"integer": "integer", "number": "number", "string": "string", "boolean": "`true` · `false`", "object": "table"}
+    names = {
+        "integer": "integer",
+        "number": "number",
+        "string": "string",
+        "boolean": "`true` · `false`",
+        "object": "table",
+    }
     limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     return " ".join([names[key["type"]], *(f"{sign} {key[name]}" for name, sign in limits.items() if name in key)])
 
@@ -146,7 +152,7 @@ def rows(table: Mapping[str, Any], default: Mapping[str, str], meanings: Mapping
 def page() -> str:
     tables = schema(Tables)
     plan, recipe = defaults(Plan), defaults(Recipe)
-    options = {name: "" for name in ("name", "model", "loss", "augment", "data")}
+    options = dict.fromkeys(("name", "model", "loss", "augment", "data"), "")
     sections = {
         "[evaluation]": rows(tables["$defs"]["_Evaluation"], plan, EVALUATION),
         "[run]": rows(tables["$defs"]["_Run"], plan, RUN),

@@ -64,3 +64,16 @@ def linked(lines: list[str]) -> list[str]:
         return f":doc:`/{match[1]}`" if (docs / f"{match[1]}.md").exists() else match[0]
 
     return [re.sub(r"docs/([\w/-]+)\.md", link, line) for line in lines]
+
+
+def returned_figure(block: Any, block_vars: Any, gallery_conf: Any) -> str:
+    """A scraper for the gallery: the figure that a block returns, as `comparison.plot.curves()` does."""
+    from matplotlib.figure import Figure
+    from sphinx_gallery.scrapers import figure_rst
+
+    figure = block_vars["example_globals"].get("___")
+    if not isinstance(figure, Figure):
+        return ""
+    path = next(block_vars["image_path_iterator"])
+    figure.savefig(path, dpi=120)
+    return str(figure_rst([path], gallery_conf["src_dir"]))

@@ -2,8 +2,8 @@
 ROAD in five pictures
 =====================
 
-From an image to a score: the map that a method claims, the pixels that it removes, what is imputed in their place, what the
-model loses, and what that says about the method.
+From an image to a score: the map that a method claims, the pixels that it removes, what is imputed in their place,
+what the model loses, and what that says about the method.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,8 @@ ig = rw.attributions.IntegratedGradients(steps=8)
 # 1. An image, and what the model sees in it
 # ------------------------------------------
 #
-# A ``Batch`` holds images, their ids and their labels. We take one that shows the steps well; the last picture is about many.
+# A ``Batch`` holds images, their ids and their labels. We take one that shows the steps well; the last picture is
+# about many.
 
 ship = next(data.batches(3))[2:3]
 
@@ -44,8 +45,8 @@ show(axis, ship.images, f"the model: {answer(ship.images)}")
 # 2. What a method claims
 # -----------------------
 #
-# An attribution map has one value per pixel, higher = more relevant. It is called with the model, the batch and a ``Key``,
-# from which all randomness comes.
+# An attribution map has one value per pixel, higher = more relevant. It is called with the model, the batch and a
+# ``Key``, from which all randomness comes.
 
 maps = ig(model, ship, rw.Key(0))
 figure, axis = plt.subplots(figsize=(3, 3))
@@ -58,8 +59,8 @@ axis.axis("off")
 # 3. What is removed
 # ------------------
 #
-# MoRF removes the *most* relevant pixels first, LeRF the *least* relevant ones. At a fraction of 30 % both remove exactly
-# 307 of the 1,024 pixels; red pixels are removed.
+# MoRF removes the *most* relevant pixels first, LeRF the *least* relevant ones. At a fraction of 30 % both remove
+# exactly 307 of the 1,024 pixels; red pixels are removed.
 
 masks = {order: rw.removal_mask(maps, 0.3, order) for order in ("morf", "lerf")}
 assert all(int(removed.sum()) == 307 for removed in masks.values())
@@ -72,10 +73,10 @@ for axis, (order, removed) in zip(axes, masks.items(), strict=True):
 # 4. What is imputed in its place
 # -------------------------------
 #
-# A fixed color shows where pixels were removed: the shape of the mask is visible, to you and to any model. Noisy Linear
-# imputation, the paper's, takes the weighted mean of the neighbors, solved for all removed pixels at once, and adds a little
-# noise. It reveals less of the mask. Under each picture: the model's answer. Here one color misleads the model even where the
-# least relevant pixels were removed.
+# A fixed color shows where pixels were removed: the shape of the mask is visible, to you and to any model. Noisy
+# Linear imputation, the paper's, takes the weighted mean of the neighbors, solved for all removed pixels at once, and
+# adds a little noise. It reveals less of the mask. Under each picture: the model's answer. Here one color misleads the
+# model even where the least relevant pixels were removed.
 
 figure, axes = plt.subplots(2, 2, figsize=(6, 6.4))
 for row, (order, removed) in zip(axes, masks.items(), strict=True):
@@ -88,9 +89,9 @@ for row, (order, removed) in zip(axes, masks.items(), strict=True):
 # 5. What the model loses, over all images
 # ----------------------------------------
 #
-# One image is an anecdote. ``rw.compare`` repeats this for all images, both orders and several fractions, and ranks the
-# methods together with controls that use no model: here a random map and the center of the image. With a good map, the
-# accuracy falls fast in MoRF and stays high in LeRF; the band is the 95 % interval.
+# One image is an anecdote. ``rw.compare`` repeats this for all images, both orders and several fractions, and ranks
+# the methods together with controls that use no model: here a random map and the center of the image. With a good map,
+# the accuracy falls fast in MoRF and stays high in LeRF; the band is the 95 % interval.
 
 comparison = rw.compare(
     model,
@@ -100,10 +101,10 @@ comparison = rw.compare(
     controls=("random", "center"),
     progress=False,
 )
-figure = comparison.plot.curves()
+comparison.plot.curves()
 
 # %%
-# The ranking is by the area between the two curves of a method (LeRF − MoRF, column ``srg``). The conclusion says what these
-# 100 images establish, and what they do not.
+# The ranking is by the area between the two curves of a method (LeRF − MoRF, column ``srg``). The conclusion says what
+# these 100 images establish, and what they do not.
 
-print(comparison)
+comparison

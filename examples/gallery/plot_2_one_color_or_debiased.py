@@ -2,9 +2,10 @@
 One color against debiased imputation
 =====================================
 
-The paper's point in one picture: with a fixed color, the two removal orders disagree about which method is good, because
-the color reveals the mask. With Noisy Linear imputation they agree more. Here with the paper's eight methods, on 100
-images and with few steps and samples, so that it takes seconds; the full tables are in :doc:`/reproduction`.
+The paper's point in one picture: with a fixed color, the two removal orders disagree about which method is good; with
+Noisy Linear imputation they agree more. The paper's explanation is that the color reveals the mask. Here with its
+eight methods, on 100 images and with few steps and samples, so that it takes seconds; the full tables are in
+:doc:`/reproduction`.
 """
 
 import roadworthy as rw
@@ -13,8 +14,8 @@ methods = rw.attributions.paper_methods(steps=6, ig_samples=3, gb_samples=6, ig_
 print(", ".join(methods))
 
 # %%
-# IG is Integrated Gradients, GB is Guided Backprop; SG, SQ and Var are their means, mean squares and variances over noisy
-# copies of the image. Both imputers see the same maps, the same removed pixels and the same images.
+# IG is Integrated Gradients, GB is Guided Backprop; SG, SQ and Var are their means, mean squares and variances over
+# noisy copies of the image. Both imputers see the same maps, the same removed pixels and the same images.
 
 comparison = rw.compare(
     rw.models.resnet20_cifar10(),
@@ -32,19 +33,19 @@ comparison = rw.compare(
 #
 # Each line is a method. The ranks are by LeRF − MoRF.
 
-figure = comparison.plot.ranks()
+comparison.plot.ranks()
 
 # %%
 # How far the two orders agree
 # ----------------------------
 #
-# MoRF and LeRF ask the same question in two ways: does the model need the pixels that the method calls relevant? If the
-# answer depends on the order, it is not about the method alone. The agreement is the rank correlation (Spearman) of the eight
-# methods in MoRF and in LeRF, averaged over the fractions; 1 is the same ranking, −1 the opposite one.
+# MoRF and LeRF ask the same question in two ways: does the model need the pixels that the method calls relevant? If
+# the answer depends on the order, it is not about the method alone. The agreement is the rank correlation (Spearman)
+# of the eight methods in MoRF and in LeRF, averaged over the fractions; 1 is the same ranking, −1 the opposite one.
 
 agreement = rw.statistics.agreement_intervals(comparison.predictions, comparison.controls)
 orders = agreement.query("order_a != order_b and imputer_a == imputer_b and pairing == 'removed'")
-print(orders[["imputer_a", "spearman", "low", "high"]].to_string(index=False))
+orders[["imputer_a", "spearman", "low", "high"]].round(2)
 
 # %%
 # The change, with its interval. The images are the same, so the comparison is paired.
@@ -62,8 +63,8 @@ assert low > 0, "shown on these images: the interval excludes 0"
 # The curves behind it
 # --------------------
 
-figure = comparison.plot.curves(imputer="one color")
+comparison.plot.curves(imputer="one color")
 
 # %%
 
-figure = comparison.plot.curves(imputer="debiased")
+comparison.plot.curves(imputer="debiased")

@@ -2,8 +2,8 @@
 From Captum
 ===========
 
-You already have Captum objects. Give them to ``rw.compare`` as they are: what they compute is ranked, with intervals and
-against controls.
+You already have Captum objects. Give them to ``rw.compare`` as they are: what they compute is ranked, with intervals
+and against controls.
 """
 
 from captum.attr import InputXGradient, IntegratedGradients, NoiseTunnel, Saliency
@@ -11,14 +11,14 @@ from captum.attr import InputXGradient, IntegratedGradients, NoiseTunnel, Salien
 import roadworthy as rw
 
 model = rw.models.resnet20_cifar10()
-network = model.network  # takes normalized input, as your Captum objects do
+network = model.network.network  # the plain network: takes normalized input, as your Captum objects do
 
 # %%
 # Your objects, or their classes
 # ------------------------------
 #
-# An object must be built around the network that is compared; it is copied, never changed. A class is built for you. Options
-# of ``attribute`` go into ``rw.attributions.Captum``.
+# An object must be built around the network that is compared; it is copied, never changed. A class is built for you.
+# Options of ``attribute`` go into ``rw.attributions.Captum``.
 
 methods = {
     "Saliency": Saliency,
@@ -36,17 +36,18 @@ comparison = rw.compare(
     rw.datasets.first(rw.datasets.CIFAR10Sample(), 100),
     methods,
     fractions=(0.2, 0.5, 0.8),
-    controls=rw.CONTROLS,
+    controls=("random", "edges", "center"),
     progress=False,
 )
-figure = comparison.plot.ranking()
+comparison.plot.ranking()
 
 # %%
 # What it says
 # ------------
 #
-# Captum's maps are signed or absolute as Captum defines them; the channels are summed (``channel_reduction="sum"``), as in the
-# paper. Read the conclusion first: it says whether any method does better than controls that do not use the model at all.
+# Captum's maps are signed or absolute as Captum defines them; the channels are summed (``channel_reduction="sum"``),
+# as in the paper. Read the conclusion first: it says whether any method does better than controls that do not use the
+# model at all.
 
 print(comparison.conclusion())
 

@@ -3,13 +3,13 @@ From Hugging Face
 =================
 
 A classifier of transformers with its image processor, and a ``Dataset`` of images and labels. **It is a how-to, not a
-benchmark**: pretrained weights would have to be downloaded, so this small ViT has random weights, and the conclusion says
-what that means. Needs ``pip install 'roadworthy[transformers,huggingface]'``.
+benchmark**: pretrained weights would have to be downloaded, so this small ViT has random weights, and the conclusion
+says what that means. Needs ``pip install 'roadworthy[transformers,huggingface]'``.
 """
 
 import torch
 from datasets import ClassLabel, Dataset, Features, Image
-from torchvision.transforms.functional import to_pil_image
+from PIL.Image import fromarray
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 import roadworthy as rw
@@ -21,7 +21,8 @@ batch = next(sample.batches(40))
 # The model and its processor
 # ---------------------------
 #
-# With weights of your own or of the hub: ``ViTForImageClassification.from_pretrained(NAME)``, and the same for the processor.
+# With weights of your own or of the hub: ``ViTForImageClassification.from_pretrained(NAME)``, and the same for the
+# processor.
 
 torch.manual_seed(0)
 names = dict(enumerate(sample.classes))
@@ -33,8 +34,8 @@ network = ViTForImageClassification(config)
 processor = ViTImageProcessor(size={"height": 32, "width": 32})
 
 # %%
-# Mean, standard deviation and size are measured on the processor, the names of the classes come from the model. The model then
-# takes images in [0, 1] and normalizes them itself.
+# Mean, standard deviation and size are measured on the processor, the names of the classes come from the model. The
+# model then takes images in [0, 1] and normalizes them itself.
 
 model = rw.models.from_transformers(network, processor)
 print(model.input_size, model.mean.flatten().tolist(), model.classes[:3])
@@ -43,7 +44,8 @@ print(model.input_size, model.mean.flatten().tolist(), model.classes[:3])
 # The data
 # --------
 
-columns = {"image": [to_pil_image(image) for image in batch.images], "label": batch.labels.tolist()}
+pixels = (batch.images * 255).round().byte().permute(0, 2, 3, 1).numpy()
+columns = {"image": [fromarray(image) for image in pixels], "label": batch.labels.tolist()}
 features = Features({"image": Image(), "label": ClassLabel(names=list(sample.classes))})
 data = Dataset.from_dict(columns, features=features)
 print(data)
@@ -52,14 +54,15 @@ print(data)
 # Compare
 # -------
 #
-# A method is a function ``(model, batch, key) -> maps``. Here is one for vision transformers: the norm of the gradient of each
-# patch's embedding, 8 × 8 values, enlarged to the image by Roadworthy.
+# A method is a function ``(model, batch, key) -> maps``. Here is one for vision transformers: the norm of the gradient
+# of each patch's embedding, 8 × 8 values, enlarged to the image by Roadworthy.
 
 
 def patch_gradient(model, batch, key):
     seen = {}
-    embed = model.network.get_submodule("model.vit.embeddings.patch_embeddings")
-    hook = embed.register_forward_hook(lambda module, inputs, output: seen.update(patches=output))
+    hook = network.vit.embeddings.patch_embeddings.register_forward_hook(
+        lambda module, inputs, output: seen.update(patches=output)
+    )
     try:
         logits = model(batch.images)
     finally:

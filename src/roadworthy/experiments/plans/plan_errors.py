@@ -37,7 +37,7 @@ def validated(schema: Any, value: Any, *location: str) -> Any:
 
 
 @dataclass(frozen=True)
-class one_of:  # noqa: N801, reads as a function in annotations
+class one_of:
     """One of these names, also in the JSON schema, from which docs/plan-keys.md is written."""
 
     names: Iterable[str]
