@@ -62,7 +62,7 @@ axis.axis("off")
 # MoRF removes the *most* relevant pixels first, LeRF the *least* relevant ones. At a fraction of 30 % both remove
 # exactly 307 of the 1,024 pixels; red pixels are removed.
 
-masks = {order: rw.removal_mask(maps, 0.3, order) for order in ("morf", "lerf")}
+masks = {name: rw.removal_mask(maps, 0.3, name.lower()) for name in ("MoRF", "LeRF")}
 assert all(int(removed.sum()) == 307 for removed in masks.values())
 figure, axes = plt.subplots(1, 2, figsize=(6, 3))
 for axis, (order, removed) in zip(axes, masks.items(), strict=True):
@@ -89,9 +89,9 @@ for row, (order, removed) in zip(axes, masks.items(), strict=True):
 # 5. What the model loses, over all images
 # ----------------------------------------
 #
-# One image is an anecdote. ``rw.compare`` repeats this for all images, both orders and several fractions, and ranks
+# One image is an anecdote. ``rw.compare`` repeats this for many images, both orders and several fractions, and ranks
 # the methods together with controls that use no model: here a random map and the center of the image. With a good map,
-# the accuracy falls fast in MoRF and stays high in LeRF; the band is the 95 % interval.
+# the accuracy falls fast in MoRF and stays high in LeRF.
 
 comparison = rw.compare(
     model,

@@ -31,7 +31,7 @@ comparison = rw.compare(
 # How the ranks change
 # --------------------
 #
-# Each line is a method. The ranks are by LeRF − MoRF.
+# Each line is a method, from its rank with one imputer to its rank with the other.
 
 comparison.plot.ranks()
 
