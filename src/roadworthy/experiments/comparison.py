@@ -16,6 +16,7 @@ from roadworthy.core.results import Point, Predictions
 from roadworthy.core.text import printable
 from roadworthy.experiments.audit_items import AuditSettings, default_fractions
 from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
+from roadworthy.experiments.cards import cards
 from roadworthy.experiments.conclusion import Basis, Conclusion, conclude
 from roadworthy.experiments.examples import class_name, examples
 from roadworthy.experiments.executors.in_process import InProcess
@@ -27,7 +28,7 @@ from roadworthy.experiments.runner import GroupKey, origin
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.worker import Worker
 from roadworthy.report.examples import Example
-from roadworthy.report.findings import Findings
+from roadworthy.report.findings import Card, Findings
 from roadworthy.report.html.page import write_page
 from roadworthy.report.tables import accuracy_text, short_ranking
 from roadworthy.statistics import Value
@@ -89,8 +90,10 @@ class Comparison:
         return statistics.plain_accuracy(self.predictions, self.results.confidence, self.results.stopping)
 
     def agreement(self, value: Value = "accuracy") -> pd.DataFrame:
-        """How far every two settings (evaluator, order, imputer) agree on the ranking of the methods."""
-        return statistics.agreement(self.predictions, self.controls, value)
+        """How far every two settings (evaluator, order, imputer) agree on the ranking, with intervals of `spearman`."""
+        if value == "accuracy":
+            return self._agreement.copy()
+        return statistics.agreement_intervals(self.predictions, self.controls, value, self.results.confidence)
 
     def agreement_matrix(
         self, measure: str = "spearman", pairing: str = "removed", value: Value = "accuracy"
@@ -117,6 +120,21 @@ class Comparison:
 
     def conclusion(self) -> Conclusion:
         """One of four states, a plain sentence, and details: which method to trust, if any (docs/statistics.md)."""
+        return self._conclusion
+
+    def cards(self, audit: Audit | None = None) -> tuple[Card, ...]:
+        """Best method, controls, first place, benchmark: each a question with a short answer."""
+        results, compared = self.results, self._several_methods_and_settings
+        standings = statistics.standings(self._ranking, self._pairs, results.copies, results.margin)
+        main = statistics.preferred_block(self._ranking, results.preferred)
+        standing = next(one for key, one in standings.items() if (key.evaluator, key.imputer) == main)
+        agreement = self._agreement if compared else None
+        warned = self._warnings
+        near_chance = ((warned["kind"] == "near chance") & (warned["evaluator"] == main[0])).any()
+        return cards(standing, agreement, audit.tables if audit else {}, results.confidence, bool(near_chance))
+
+    @cached_property
+    def _conclusion(self) -> Conclusion:
         results = self.results
         return conclude(
             Basis(
@@ -205,18 +223,17 @@ class Comparison:
     def findings(self, audit: Audit | None = None) -> Findings:
         """Everything that the page shows, as tables."""
         ranking = self._ranking
-        methods = ranking.loc[~ranking["control"], "method"].nunique()
-        settings = {(point.evaluator, point.order, point.imputer) for point in self.predictions}
         pictures, no_examples = self._examples()
         conclusion = self.conclusion()
         return Findings(
             state=conclusion.state,
             conclusion=conclusion.sentence,
             details=conclusion.details,
+            cards=self.cards(audit),
             confidence=self.results.confidence,
             ranking=ranking,
             curves=self.curves(),
-            agreement=self.agreement() if methods > 1 and len(settings) > 1 else None,
+            agreement=self.agreement() if self._several_methods_and_settings else None,
             controls=self.controls,
             copies=self.results.copies,
             preferred=self.results.preferred,
@@ -282,6 +299,16 @@ class Comparison:
         return statistics.ranking(
             self.predictions, self.controls, confidence=results.confidence, stopping=results.stopping
         )
+
+    @cached_property
+    def _agreement(self) -> pd.DataFrame:
+        return statistics.agreement_intervals(self.predictions, self.controls, confidence=self.results.confidence)
+
+    @property
+    def _several_methods_and_settings(self) -> bool:
+        methods = {point.method for point in self.predictions if point.method not in self.controls}
+        settings = {(point.evaluator, point.order, point.imputer) for point in self.predictions}
+        return len(methods) > 1 and len(settings) > 1
 
     @cached_property
     def _pairs(self) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
@@ -33,6 +34,15 @@ AUDIT_COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The tables of a leakage audit, with the columns that the report reads."""
 
 
+class Card(NamedTuple):
+    """A question that a reader has, answered in a few words."""
+
+    question: str
+    answer: str
+    detail: str
+    tone: Literal["good", "bad", "open", "plain"]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings:
     """Tables have the columns of `roadworthy.statistics` and `roadworthy.audit`; None or empty parts are left out."""
@@ -43,6 +53,7 @@ class Findings:
     """one or two sentences"""
     details: Sequence[str] = ()
     """numbers, and the other settings"""
+    cards: Sequence[Card] = ()
     confidence: float = CONFIDENCE
     """of the intervals in the tables"""
     ranking: pd.DataFrame | None = None

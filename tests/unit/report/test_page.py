@@ -5,14 +5,12 @@ import hashlib
 import html
 import io
 import re
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 
-import references
 import roadworthy as rw
 from predictions import BAD, GOOD, endurance_study, study
 from roadworthy import statistics
@@ -22,7 +20,6 @@ from roadworthy.report.findings import Findings
 from roadworthy.report.html import charts
 from roadworthy.report.html.examples import Picture, data_url
 from roadworthy.report.html.page import page
-from roadworthy.report.palette import colors
 from roadworthy.report.tables import ranking_tables
 
 FRACTIONS = (0.2, 0.4)
@@ -168,25 +165,6 @@ def test_a_chart_puts_values_at_the_right_coordinates():
     # Wilson, 1 of 4: center (0.25 + 3.84/8)/(1 + 3.84/4), as in the table.
     assert line.points[1].text == "good, 20% removed: 25.0% [4.6%, 69.9%]"
     assert [tick.text for tick in morf.across] == ["0%", "10%", "20%", "30%", "40%"]
-
-
-def test_the_look_of_a_method_does_not_depend_on_the_order_of_the_names():
-    names = [f"method {k:02}" for k in range(20)]
-    looks = colors(names, ["random", "edges"])
-    assert colors(reversed(names), ["edges", "random"]) == looks
-    assert len({(look.color, look.dash) for look in looks.values()}) == 22  # no two look the same
-    assert len({(look.dark, look.dash) for look in looks.values()}) == 22
-    assert all(looks[name].dash for name in ("random", "edges"))
-    assert all(not looks[name].dash for name in names[:8])
-
-
-@pytest.mark.parametrize("ground", ["color", "dark"])
-@pytest.mark.parametrize("sight", ["normal", "protan", "deutan"])
-def test_the_eight_colors_are_distinguishable_for_color_blind_readers(ground, sight):
-    """12 in CIELAB: a difference of 2.3 is just noticeable side by side, but lines are apart."""
-    shades = [getattr(look, ground) for look in colors([str(k) for k in range(8)]).values()]
-    seen = [references.seen_as(shade, sight) for shade in shades]
-    assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 12
 
 
 def test_large_pictures_are_scaled_down_and_small_ones_kept_exactly():
