@@ -7,7 +7,7 @@ from pathlib import Path
 import roadworthy as rw
 
 sys.path.insert(0, str(Path(__file__).parent))
-from site_tools import linked, listed, public_names
+from site_tools import linked, listed, named, public_names
 
 project = "Roadworthy"
 author = "The Roadworthy developers"
@@ -48,7 +48,7 @@ nitpick_ignore_regex = [
     # Types in public signatures that users never name.
     (
         r"py:class",
-        r"roadworthy\..*\.(?:GradientBased|Ensemble|Solver|Noise|Generator|Source|Findings|Copy|Variance|Difference)",
+        r"roadworthy\..*\.(?:GradientBased|Ensemble|Solver|Noise|Generator|Source|Findings|Card|Copy|Variance|Difference)",
     ),
 ]
 
@@ -107,5 +107,9 @@ def setup(app):
     def plain(app, what, name, obj, options, lines):
         lines[:] = linked(listed(lines))
 
+    def short(app, what, name, obj, options, signature, returned):
+        return named(signature), returned
+
     app.connect("missing-reference", resolve)
+    app.connect("autodoc-process-signature", short)
     app.connect("autodoc-process-docstring", plain)

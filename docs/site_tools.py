@@ -10,6 +10,9 @@ import roadworthy as rw
 MODULES = ("attributions", "datasets", "errors", "imputers", "models", "statistics")
 """Public modules, each with its own `__all__` or, for errors, its classes."""
 
+LIKE = ("ModelLike", "DataLike", "MethodLike", "ImputerLike")
+"""Public names of unions, which Python spells out in signatures."""
+
 _OPTION = re.compile(r"`\w+`(?:(?:,| and) `\w+`)*: ")
 
 
@@ -26,11 +29,20 @@ def public_names() -> dict[str, str]:
     paths = [f"roadworthy.{module}.{name}" for module in MODULES for name in module_names(module)]
     paths += [f"roadworthy.{name}" for name in rw.__all__ if name not in MODULES]
     objects = {path: _object(path) for path in paths}
-    return {
+    return {f"roadworthy.{name}": f"roadworthy.{name}" for name in LIKE} | {
         f"{value.__module__}.{value.__qualname__}": path
         for path, value in objects.items()
         if hasattr(value, "__qualname__") and hasattr(value, "__module__")
     }
+
+
+def named(signature: str | None) -> str | None:
+    """A signature with names for unions, such as ModelLike, and for functions, whose address changes every time."""
+    from sphinx.util.typing import stringify_annotation
+
+    for name in LIKE if signature else ():
+        signature = signature.replace(stringify_annotation(getattr(rw, name), "smart"), f"~roadworthy.{name}")
+    return signature and re.sub(r"<function (\w+) at 0x\w+>", r"\1", signature)
 
 
 def _object(path: str) -> Any:

@@ -6,6 +6,7 @@ From an image to a score: the map that a method claims, the pixels that it remov
 what the model loses, and what that says about the method.
 """
 
+# sphinx_gallery_thumbnail_number = 4
 import matplotlib.pyplot as plt
 import torch
 

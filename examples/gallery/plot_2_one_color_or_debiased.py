@@ -43,8 +43,7 @@ comparison.plot.ranks()
 # the answer depends on the order, it is not about the method alone. The agreement is the rank correlation (Spearman)
 # of the eight methods in MoRF and in LeRF, averaged over the fractions; 1 is the same ranking, −1 the opposite one.
 
-agreement = rw.statistics.agreement_intervals(comparison.predictions, comparison.controls)
-orders = agreement.query("order_a != order_b and imputer_a == imputer_b and pairing == 'removed'")
+orders = comparison.agreement().query("order_a != order_b and imputer_a == imputer_b and pairing == 'removed'")
 orders[["imputer_a", "spearman", "low", "high"]].round(2)
 
 # %%

@@ -86,3 +86,8 @@ comparison = rw.compare(
 conclusion = comparison.conclusion()
 print(conclusion.state, conclusion.sentence, sep="\n")
 assert conclusion.state == "NOT YET"
+
+# %%
+# The pictures show what was removed and imputed, whatever the network has learned.
+
+comparison.plot.examples()
