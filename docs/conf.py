@@ -7,7 +7,7 @@ from pathlib import Path
 import roadworthy as rw
 
 sys.path.insert(0, str(Path(__file__).parent))
-from site_tools import linked, listed, named, public_names
+from site_tools import linked, listed, named, public_names, without_suffix
 
 project = "Roadworthy"
 author = "The Roadworthy developers"
@@ -110,6 +110,12 @@ def setup(app):
     def short(app, what, name, obj, options, signature, returned):
         return named(signature), returned
 
+    def titled(app, *names_and_content):
+        content = names_and_content[-1]
+        content[0] = without_suffix(content[0])
+
+    app.connect("source-read", titled)
+    app.connect("include-read", titled)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-signature", short)
     app.connect("autodoc-process-docstring", plain)

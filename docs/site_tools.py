@@ -78,6 +78,11 @@ def linked(lines: list[str]) -> list[str]:
     return [re.sub(r"docs/([\w/-]+)\.md", link, line) for line in lines]
 
 
+def without_suffix(page: str) -> str:
+    """Links named after files, as they read well in a repository, are named after pages on the site."""
+    return re.sub(r"\[(?:docs/)?([\w-]+)\.md\]\(", r"[\1](", page)
+
+
 def returned_figure(block: Any, block_vars: Any, gallery_conf: Any) -> str:
     """A scraper for the gallery: the figure that a block returns, as `comparison.plot.curves()` does."""
     from matplotlib.figure import Figure
