@@ -28,12 +28,12 @@ lint: .venv/ready
 check: lint  # what CI runs, with wheel-demo
 	$(PYTEST)
 
-# Install the wheel into an empty environment and run the demo outside of the source tree.
+# Install the wheel into an empty environment, without extras, and run the demo outside of the source tree.
 wheel-demo:
 	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; unset PYTHONPATH; \
 	$(PYTHON) -m venv "$$dir/env"; \
 	"$$dir/env/bin/python" -m pip wheel --quiet --no-deps -w "$$dir" .; \
-	"$$dir/env/bin/python" -m pip install --quiet -c constraints.txt "$$(echo "$$dir"/roadworthy-*.whl)[demo]"; \
+	"$$dir/env/bin/python" -m pip install --quiet -c constraints.txt "$$dir"/roadworthy-*.whl; \
 	cd "$$dir"; env/bin/roadworthy demo --images 24 --out demo.html; test -s demo.html
 
 format: .venv/ready

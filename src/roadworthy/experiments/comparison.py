@@ -185,7 +185,7 @@ class Comparison:
             self.source.check_all()
             executor = InProcess(Worker(self.source.experiment), raises=True)
             with self.source.store.locked(), Bar("audit", progress) as bar:
-                bar.expect(len(state.missing))
+                bar.expect(state.missing)
                 state = run_audit(self.source, settings, executor, self.group_key, bar)
         return audit_of(self.source, state, self.curves(), self.chance)
 
