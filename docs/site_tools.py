@@ -32,7 +32,7 @@ def public_names() -> dict[str, str]:
     return {f"roadworthy.{name}": f"roadworthy.{name}" for name in LIKE} | {
         f"{value.__module__}.{value.__qualname__}": path
         for path, value in objects.items()
-        if hasattr(value, "__qualname__") and hasattr(value, "__module__")
+        if hasattr(value, "__qualname__") and value.__module__.startswith("roadworthy.")
     }
 
 
@@ -42,7 +42,8 @@ def named(signature: str | None) -> str | None:
 
     for name in LIKE if signature else ():
         signature = signature.replace(stringify_annotation(getattr(rw, name), "smart"), f"~roadworthy.{name}")
-    return signature and re.sub(r"<function (\w+) at 0x\w+>", r"\1", signature)
+    shown = re.sub(r"<function (\w+) at 0x\w+>", r"\1", signature or "")
+    return "" if "<" in shown else shown or None  # a default without a name: not for users to construct
 
 
 def _object(path: str) -> Any:

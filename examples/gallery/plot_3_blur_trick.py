@@ -6,7 +6,6 @@ A blurred map holds nothing that the map it was made from does not hold. A bench
 This one does. Roadworthy measures it, so that smoothness is not mistaken for insight.
 """
 
-# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 
 import roadworthy as rw
