@@ -76,7 +76,7 @@ SHIM ?=
 	  cp "$(SHIM)" "$$site/_torchvision_shim.py"; echo 'import _torchvision_shim' > "$$site/_torchvision_shim.pth"; fi
 	touch $@
 
-.venv/docs: .venv/ready
+.venv/docs: .venv/bridges  # the gallery runs other libraries
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	touch $@
 

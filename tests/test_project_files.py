@@ -51,7 +51,7 @@ def test_make_targets_of_workflows_and_hosting_exist():
     makefile = (ROOT / "Makefile").read_text()
     targets = re.findall(r"^([\w./-]+):", makefile, flags=re.MULTILINE)
     named = [word for line in commands() for word in re.findall(r"^make ([\w./-]+)", line)]
-    assert {"check", "docs", "wheel-demo", ".venv/bridges"} <= set(named) <= set(targets)
+    assert {"check", "docs", "wheel-demo"} <= set(named) <= set(targets)
 
 
 def test_every_supported_python_is_checked_and_declared():
