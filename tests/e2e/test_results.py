@@ -173,8 +173,8 @@ def test_diff_shows_what_changed_and_with_all_the_rest(project, store):
         spoil(path, header, {**arrays, "predicted": arrays["labels"] + 1})
     lines, whole = (invoke(project, "diff", "run", store, *more).stdout.splitlines() for more in ((), ("--all",)))
     assert len(lines) <= 40  # a screenful
-    assert not any("imputed with linear · morf" in line for line in lines)  # MoRF is as it was
-    assert any("imputed with linear · morf" in line for line in whole)
+    assert not any("MoRF ↓ · linear" in line for line in lines)  # MoRF is as it was
+    assert any("MoRF ↓ · linear" in line for line in whole)
     assert "scores changed beyond chance" in lines[-1] or "scores changed beyond chance" in lines[-2]
 
 
