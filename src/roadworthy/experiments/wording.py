@@ -73,6 +73,9 @@ def count(number: int, thing: str) -> str:
 
 
 def bounds(low: float, high: float, digits: int = 3) -> str:
+    """The interval; a single image has none."""
+    if math.isnan(low):
+        return "(no interval)"
     return f"[{low:.{digits}f}, {high:.{digits}f}]".replace("-", "−")
 
 
