@@ -56,7 +56,10 @@ def roles_of(block: pd.DataFrame, copies: Collection[str]) -> dict[str, str]:
     controls = [name for name in ranked.loc[ranked["control"], "method"] if name not in copies]
     if len(methods) > 1:
         score = ranked.set_index("method")[leading_score(block)].round(12)
-        return {methods[0]: "best score", methods[-1]: "worst score" if score[methods[0]] != score[methods[-1]] else "same score"}
+        return {
+            methods[0]: "best score",
+            methods[-1]: "worst score" if score[methods[0]] != score[methods[-1]] else "same score",
+        }
     blind = "random" if "random" in controls else next(iter(controls), None)
     roles = {name: "the only method" for name in methods}
     return roles | ({blind: "a control that does not use the model"} if blind else {})
@@ -102,7 +105,9 @@ def gallery(
         )
         for k, place in enumerate(places)
     }
-    return Gallery([images[place] for place in sorted(spread)], dict(roles), images[lead], why_lead, _why(correct, unlabeled))
+    return Gallery(
+        [images[place] for place in sorted(spread)], dict(roles), images[lead], why_lead, _why(correct, unlabeled)
+    )
 
 
 class _Answers(NamedTuple):
@@ -155,7 +160,11 @@ def _why(correct: NDArray[np.bool_], unlabeled: bool) -> str:
     if unlabeled:
         return f"{start}: {min(CORRECT, len(correct))} of {len(correct):,}."
     groups = ((CORRECT, int(correct.sum()), "right"), (WRONG, int((~correct).sum()), "wrong"))
-    parts = [f"{min(most, number)} of {number:,} that the model gets {word} before removal" for most, number, word in groups if number]
+    parts = [
+        f"{min(most, number)} of {number:,} that the model gets {word} before removal"
+        for most, number, word in groups
+        if number
+    ]
     return f"{start}: {' and '.join(parts)}."
 
 
@@ -190,6 +199,10 @@ def _success(answers: _Answers, method: str) -> NDArray[np.int64]:
 def _doing_well(answers: _Answers) -> str:
     fractions = answers.setting.fractions
     shares = {order: f"{100 * fraction:.0f}\N{NO-BREAK SPACE}%" for order, fraction in fractions.items()}
-    changes, stays = ("changes the answer", "keeps the answer") if answers.unlabeled else ("makes the answer wrong", "keeps it right")
+    changes, stays = (
+        ("changes the answer", "keeps the answer")
+        if answers.unlabeled
+        else ("makes the answer wrong", "keeps it right")
+    )
     parts = {"morf": f"removing its top {{}} {changes}", "lerf": f"removing its least relevant {{}} {stays}"}
     return " and ".join(parts[order].format(share) for order, share in shares.items())
