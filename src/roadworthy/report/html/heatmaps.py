@@ -89,11 +89,14 @@ def _correlation(value: float, low: float, high: float) -> Cell:
 # ── classes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _GAINS = {
-    ("morf", "lerf"): ("MoRF loss − LeRF loss", "How much more accuracy a class loses when its most relevant pixels are "
-                       "removed than when its least relevant ones are."),
+    ("morf", "lerf"): (
+        "MoRF loss − LeRF loss",
+        "How much more accuracy a class loses when its most relevant pixels are removed than when its least relevant "
+        "ones are.",
+    ),
     ("morf",): ("MoRF loss", "Accuracy that a class loses when its most relevant pixels are removed."),
     ("lerf",): ("LeRF loss", "Accuracy that a class loses when its least relevant pixels are removed: less is better."),
-}  # fmt: skip
+}
 
 
 def class_heatmap(table: pd.DataFrame, methods: Sequence[str]) -> Heatmap | None:
