@@ -122,6 +122,10 @@ class Comparison:
         }
         return table.assign(name=table["label"].map(names))
 
+    def standings(self) -> dict[statistics.BlockKey, statistics.Standing]:
+        """By evaluator and imputer: methods and controls, best first, and the differences between them."""
+        return statistics.standings(self._ranking, self._pairs, self.results.copies, self.results.margin)
+
     def conclusion(self) -> Conclusion:
         """One of four states, a plain sentence, and details: which method to trust, if any (docs/statistics.md)."""
         return self._conclusion
@@ -189,7 +193,7 @@ class Comparison:
             self.source.check_all()
             executor = InProcess(Worker(self.source.experiment), raises=True)
             with self.source.store.locked(), Bar("audit", progress) as bar:
-                bar.expect(len(state.missing))
+                bar.expect(state.missing)
                 state = run_audit(self.source, settings, executor, self.group_key, bar)
         return audit_of(self.source, state, self.curves(), self.chance)
 
@@ -286,6 +290,10 @@ class Comparison:
     def _repr_html_(self) -> str:
         """The first screen of the page, without its pictures."""
         return first_screen(self._first_screen())
+
+    def gallery(self) -> Gallery:
+        """Images with the model's answers, as the best and the worst method leave them; empty without images."""
+        return self._pictures()[0]
 
     def _pictures(self) -> tuple[Gallery, list[Example], str]:
         """Images with answers, one image with every imputer; or why there are none."""

@@ -30,7 +30,7 @@ _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (8, 2, 2, 2), (12, 3
 """of methods: the next pattern where a color is taken"""
 _GRAYS = (("#808080", "#9A9A9A"), ("#5C5C5C", "#C8C8C8"))
 _CONTROL_DASHES = ((5, 3), (1, 2), (8, 2, 2, 2), (1, 4), (10, 3))
-_CONTROL_MARKER = "|"
+CONTROL_MARKER = "|"
 
 
 class Look(NamedTuple):
@@ -62,7 +62,7 @@ def colors(methods: Iterable[str], controls: Iterable[str] = ()) -> dict[str, Lo
         looks[name] = Look(*_COLORS[color], _DASHES[shared % len(_DASHES)], MARKERS[marker])
     return {
         **looks,
-        **{name: Look(*_GRAYS[k // 5 % 2], _CONTROL_DASHES[k % 5], _CONTROL_MARKER) for k, name in enumerate(gray)},
+        **{name: Look(*_GRAYS[k // 5 % 2], _CONTROL_DASHES[k % 5], CONTROL_MARKER) for k, name in enumerate(gray)},
     }
 
 
