@@ -27,7 +27,7 @@ from site_tools import MODULES, linked, listed, module_names, without_suffix
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *pages()]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-TEMPLATES = sorted((ROOT / "src").rglob("templates/*"))
+TEMPLATES = sorted(path for path in (ROOT / "src").rglob("templates/**/*") if path.is_file())
 
 
 def short(path):
