@@ -450,6 +450,9 @@ def test_examples_show_each_step_with_the_answer_and_the_rule_of_selection():
     marked = shown[1].images[0].get_array()
     assert (marked[np.eye(4, dtype=bool)] == marked[0, 0]).all()  # the removed pixels have one color, the others not
     assert not (marked[0, 1] == marked[0, 0]).all()
+    assert [panel.get_title().replace("\n", " ") for panel in shown[:6]] == [
+        "original", "its top 25\N{NO-BREAK SPACE}%", "removed", "imputed", "without its least relevant 50\N{NO-BREAK SPACE}%", "",
+    ]  # fmt: skip
     assert "The first image." in figure.get_supxlabel()
     assert figure.get_suptitle().endswith("imputed with linear")
     assert problems(figure) == []
@@ -470,7 +473,7 @@ def test_bars_join_only_methods_that_no_test_separates():
          "evaluator": "no-retrain", "images": 10}
     )  # fmt: skip
     figure = critical_difference(ranks, [["a", "b"], ["b", "c"]], colors(["a", "b", "c", "d"]))
-    bars = [line.get_xdata() for line in figure.axes[0].get_lines() if line.get_linewidth() > 2]
+    bars = [line.get_xdata().tolist() for line in figure.axes[0].get_lines() if line.get_linewidth() > 2]
     assert bars == [[1.5, 2.0], [2.0, 2.5]]
     assert problems(figure) == []
 
@@ -494,12 +497,15 @@ def test_the_slope_chart_words_agreement_by_its_interval():
     rows = (RankRow("IG", 1, 2, 1, 2), RankRow("GB", 2, 1, 2, 1))
     panel = RankPanel("no-retrain", "fixed", rows, {"removed": Agreement(-0.4, -0.7, -0.1)})
     figure = slopes([panel], LOOKS, ["IG"], "a headline")
-    assert figure.axes[0].get_title() == "Imputed with fixed, no retraining: the two orders disagree"
+    assert figure.axes[0].get_title() == "Imputed with fixed, no retraining\nthe two orders disagree"
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
     assert lines["IG"].get_ydata() == [1, 2]
     assert lines["IG"].get_linewidth() > lines["GB"].get_linewidth()
     assert lines["IG"].get_marker() != lines["GB"].get_marker()
-    assert problems(figure) == []
+    unknown = Agreement(0.11, -0.56, 0.98)
+    wide = panel._replace(evaluator="warm-start", agreement={"kept": unknown, "removed": unknown})
+    assert "not established" in wide.words
+    assert problems(slopes([wide, wide], LOOKS, ["IG"], "a headline")) == []
 
 
 def test_the_heat_map_has_each_pair_once_with_its_interval():
