@@ -97,7 +97,7 @@ def _sentence(conclusions: "pd.DataFrame") -> str:
             f"No leak was found in {len(conclusions)} settings with {conclusions['images'].max():,} masks each. "
             "That does not prove that there is none."
         )
-    worst = found.loc[found["bits"].idxmax()]
+    worst = found.sort_values("bits").iloc[-1]
     where = f"{worst['method']}, {worst['order']}, imputed with {worst['imputer']}"
     return (
         f"Leaks were found in {len(found)} of {len(conclusions)} settings: there the shape of the removed region gives "

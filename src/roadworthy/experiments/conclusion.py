@@ -29,6 +29,8 @@ from roadworthy.statistics.standing import CLEAR_WINNER, NO_METHOD, NOT_YET, TIE
 
 @dataclass(frozen=True)
 class Conclusion:
+    """Which method to trust, if any: a state, a plain sentence, and the numbers behind them (docs/statistics.md)."""
+
     state: State
     """NO METHOD BEATS THE CONTROLS, CLEAR WINNER, TIE or NOT YET"""
     sentence: str

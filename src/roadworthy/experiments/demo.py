@@ -43,7 +43,7 @@ def sample_demo(images: int | None = None) -> Demo:
     data = first(sample, images) if images else sample
     methods = paper_methods(steps=8, ig_samples=4, gb_samples=8, **PAPER_NOISE)
     # Stored this way, a convolution takes two thirds of the time on a CPU.
-    model = resnet20_cifar10().to(memory_format=torch.channels_last)
+    model = resnet20_cifar10().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Demo(model, data, methods, FEW_FRACTIONS, f"A ResNet-20 on {len(data)} CIFAR-10 test images.")
 
 

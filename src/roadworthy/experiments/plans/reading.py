@@ -26,6 +26,7 @@ _LARGEST = 1 << 24
 
 
 def read_plan(path: Path | str) -> Plan:
+    """The plan in a TOML file, checked; nothing is built and no code of it runs."""
     if not isinstance(path, str | Path):
         raise PlanError(f"a plan is a TOML file, not a {type(path).__name__}: give its path")
     path = Path(path)

@@ -25,7 +25,8 @@ class Axis(NamedTuple):
         return round(self.near + (value - self.start) / (self.end - self.start) * (self.far - self.near), 1)
 
     def ticks(self, text: str = "{:g}", most: int = 6) -> list[Tick]:
-        return [Tick(self.at(value), text.format(value).replace("-", "−")) for value in round_values(self.start, self.end, most)]  # fmt: skip
+        values = round_values(self.start, self.end, most)
+        return [Tick(self.at(value), text.format(value).replace("-", "−")) for value in values]
 
 
 def round_values(start: float, end: float, most: int = 6) -> list[float]:

@@ -94,7 +94,8 @@ def _panel(
             numbers[method],
             method,
             shortened(method, MOST_LETTERS),
-            *(TOP + ROW * (place - 0.5) for place in (left, right)),
+            TOP + ROW * (left - 0.5),
+            TOP + ROW * (right - 0.5),
             (morf, lerf),
             method in strong,
         )

@@ -57,13 +57,15 @@
     place(svg, x, at);
   };
 
-  // Beside the crosshair, where there is room; never outside of the window.
+  // Beside the crosshair, on a phone below or above the chart; never outside of the window.
   const place = (svg, x, at) => {
     const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
     const line = box.left + x * scale, gap = 14;
     const right = line + gap, left = line - gap - tip.offsetWidth;
     const fits = right + tip.offsetWidth < window.innerWidth - 8;
-    const top = (at === undefined ? box.top + box.height / 2 : at) - tip.offsetHeight / 2;
+    const below = box.bottom + 4, narrow = window.innerWidth < 640;
+    const outside = below + tip.offsetHeight < window.innerHeight ? below : box.top - tip.offsetHeight - 4;
+    const top = narrow ? outside : (at === undefined ? box.top + box.height / 2 : at) - tip.offsetHeight / 2;
     tip.style.left = Math.max(8, fits ? right : left > 8 ? left : window.innerWidth - tip.offsetWidth - 8) + "px";
     tip.style.top = Math.max(8, Math.min(window.innerHeight - tip.offsetHeight - 8, top)) + "px";
   };
