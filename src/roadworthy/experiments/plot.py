@@ -109,7 +109,9 @@ def debiasing_headline(comparison: "Comparison") -> str:
         return ""
     before, after = ((Setting(*pair[0]), Setting(*pair[1])) for pair in pairs)
     options: dict[str, Any] = {"controls": comparison.controls, "confidence": results.confidence}
-    changes = (Agreement(*agreement_change(comparison.predictions, before, after, name, **options)) for name in PAIRINGS)
+    changes = (
+        Agreement(*agreement_change(comparison.predictions, before, after, name, **options)) for name in PAIRINGS
+    )
     change = next((change for change in changes if not math.isnan(change.value)), None)
     if change is None:
         return ""
