@@ -44,7 +44,7 @@ def answered(gallery: Gallery, example: AnsweredImage) -> Figure:
 def _picture(panel: Axes, pixels: object, title: str, answer: Answer | None) -> None:
     panel.set_axis_on()
     show(panel, pixels)  # type: ignore[arg-type]
-    panel.set_title("\n".join(wrap(title, 16)), fontsize=7)
+    panel.set_title("\n".join(wrap(title, 18)), fontsize=7)
     if answer is not None:
         panel.set_xlabel(literal(_answer(answer)), color=RIGHT if answer.correct else WRONG, fontsize=7)
 
