@@ -137,10 +137,9 @@
     const copy = svg.cloneNode(true), { width, height } = svg.viewBox.baseVal;
     for (const line of all(".off, .cross", copy)) line.remove();
     for (const node of [copy, ...all("*", copy)]) for (const name of ["class", "tabindex", "data-column", "data-near"]) node.removeAttribute(name);
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
     copy.setAttribute("width", width);
     copy.setAttribute("height", height);
-    const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const ground = document.createElementNS(svg.namespaceURI, "rect");
     for (const [name, value] of [["width", width], ["height", height], ["fill", "#ffffff"]]) ground.setAttribute(name, value);
     copy.prepend(ground);
     return new XMLSerializer().serializeToString(copy);
