@@ -1,5 +1,6 @@
 """The app: groups and commands, how errors are shown, `--version` and `list`."""
 
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -67,7 +68,7 @@ def list_registry() -> None:
     for family, entries in REGISTRY.items():
         console.print(f"\n[bold]{family}[/]")
         for name, entry in entries.items():
-            say(f"  {name:18} {entry.summary}")
+            say(fill(entry.summary, console.width, initial_indent=f"  {name:17} ", subsequent_indent=20 * " "))
 
 
 app.add_typer(data.app, name="data", rich_help_panel=START)

@@ -98,20 +98,28 @@ def _show_diff(table: "pd.DataFrame", show_all: bool) -> None:
     )
 
 
-def _show_changes(rows: "pd.DataFrame") -> None:
-    """A table per setting and score."""
-    from roadworthy.report.terminal import titled_table
-    from roadworthy.statistics import SCORES
+_TITLES = {"srg": "LeRF − MoRF ↑", "morf": "MoRF ↓", "lerf": "LeRF ↑"}
+_WIDTHS = {"before": 6, "after": 6, "difference": 23, "rank": 7, "change": 6}
 
-    for (evaluator, imputer, score), block in rows.groupby(["evaluator", "imputer", "score"], sort=False):
-        title = f"{evaluator} · imputed with {imputer} · {score} ({SCORES[str(score)].direction})"
-        numbers = ("before", "after", "difference", "rank")
-        shown = titled_table(title, "method", *numbers, "change", numbers=numbers)
+
+def _show_changes(rows: "pd.DataFrame") -> None:
+    """A heading for each setting and score; the columns of all are aligned and named once."""
+    from roadworthy.report.terminal import titled_table
+
+    several, names = rows["evaluator"].nunique() > 1, max(map(len, rows["method"]), default=0)
+    for number, (key, block) in enumerate(rows.groupby(["score", "imputer", "evaluator"], sort=False)):
+        score, imputer, evaluator = map(str, key)
+        setting = " · ".join((_TITLES.get(score, score), imputer, *([evaluator] if several else [])))
+        shown = titled_table(setting, "method", *_WIDTHS, numbers=("before", "after", "difference", "rank"))
+        shown.show_header = number == 0
+        for column, width in zip(shown.columns, (min(names, 16), *_WIDTHS.values()), strict=True):
+            column.min_width = width
         for row in block.sort_values("rank_after").to_dict("records"):
             same = row["change"] == "none" and row["rank_before"] == row["rank_after"]
             shown.add_row(*_cells(row), style="dim" if same else None)
+        if number:
+            console.print()
         console.print(shown)
-        console.print()
 
 
 def _show_unmatched(rows: "pd.DataFrame") -> None:

@@ -30,7 +30,8 @@ def show_dry_run(plan: Plan, name: str, store: RunDirectory) -> None:
     say("timing a few images ...")
     with progress_bar("timing", None):
         cost = estimate(plan, missing)
-    console.print(_bill(plan, cost))
+    console.print(_bill(cost))
+    say(_circumstances(plan, cost))
 
 
 def _axes(plan: Plan, name: str) -> Table:
@@ -53,10 +54,9 @@ def _axes(plan: Plan, name: str) -> Table:
     return table
 
 
-def _bill(plan: Plan, cost: Estimate) -> Table:
+def _bill(cost: Estimate) -> Table:
     numbers = ("all", "missing", "about")
     table = titled_table("Estimated cost of what is missing", "work", *numbers, numbers=numbers)
-    table.caption = escape(_circumstances(plan, cost))
     for row in cost.work:
         table.add_row(row.kind, f"{row.number:,}", f"{row.missing:,}", duration(row.missing_seconds))
     table.add_section()

@@ -130,11 +130,13 @@ class _Bar:
         # Imported here: loading rich draws from Python's global random generator, and importing us must not.
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=16),
+            # As wide as most titles: what is to its right stays in its place.
+            TextColumn("{task.description}", markup=False, table_column=Column(min_width=32, no_wrap=True)),
+            BarColumn(bar_width=12),
             TextColumn("{task.fields[note]}", markup=False),
             TimeElapsedColumn(),
         )

@@ -22,7 +22,7 @@ def titled_table(title: str, *columns: str, numbers: Sequence[str] = ()) -> Tabl
     """An empty table, narrow enough for 80 columns; `numbers` are the columns to align right."""
     table = Table(
         title=escape(title), title_justify="left", title_style="bold", caption_justify="left", box=box.SIMPLE_HEAD,
-        pad_edge=False, show_edge=False,
+        pad_edge=False, show_edge=False, min_width=min(len(title), 76),
     )  # fmt: skip
     for column in columns:
         table.add_column(escape(column), justify="right" if column in numbers else "left")

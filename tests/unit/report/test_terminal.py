@@ -35,9 +35,10 @@ def test_the_evaluator_is_named_where_there_are_several():
 
 def test_accuracy_agreement_and_warnings_follow_and_the_conclusion_ends_it():
     predictions = study(good=GOOD, bad=BAD)
+    agreement = statistics.agreement_intervals(predictions)
     text = shown(
-        predictions, agreement=statistics.agreement_intervals(predictions), warnings=["Only 4 images."], accuracy="77.0 %",
-        details=["by 0.1", "by 0.2"], confidence=0.9, closing=["Page: page.html"],
+        predictions, agreement=agreement, warnings=["Only 4 images."], accuracy="77.0 %", details=["by 0.1", "by 0.2"],
+        confidence=0.9, closing=["Page: page.html"],
         cards=[Card("Best method", "[red]good 0.56", "of two", "good")],
     )  # fmt: skip
     assert "+1.00" in text  # both orders rank good before bad
