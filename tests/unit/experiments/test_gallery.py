@@ -104,6 +104,7 @@ def test_without_labels_nothing_is_called_right():
     assert all(image.title.endswith(image.label) and image.label.startswith("predicted") for image in found.images)
 
 
+@pytest.mark.filterwarnings("ignore::roadworthy.core.errors.LowAccuracyWarning")
 def test_the_probability_is_that_of_the_class_that_was_explained():
     labels = (WORLD.labels + 1) % 4  # all wrong
     found = shown(compared((WORLD.images, labels), target="prediction"))
