@@ -112,7 +112,13 @@
   }
   const others = (event) => { for (const svg of all(".chart.aim")) if (!svg.contains(event.target)) leave(svg); };
   document.addEventListener("pointerdown", others);
-  window.addEventListener("scroll", () => all(".chart.aim").forEach(leave), { passive: true });
+  const follow = (svg) => {
+    const box = svg.getBoundingClientRect(), seen = box.bottom > 0 && box.top < window.innerHeight;
+    // Focusing a chart may scroll it into view slowly.
+    if (seen || document.activeElement === svg) place(svg, Number(svg.querySelector(".cross").getAttribute("x1")));
+    else leave(svg);
+  };
+  window.addEventListener("scroll", () => all(".chart.aim").forEach(follow), { passive: true });
 
   const press = (key, on) => {
     key.setAttribute("aria-pressed", String(on));
