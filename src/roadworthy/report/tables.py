@@ -39,7 +39,7 @@ def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:
     parts: list[str] = []
     for evaluator, rows in table.groupby("evaluator", sort=False):
         texts = [
-            f"{share:.1%} [{low:.1%}, {high:.1%}]".replace("%", " %")
+            f"{share:.1%} [{max(0.0, low):.1%}, {high:.1%}]".replace("%", " %")
             for share, low, high in zip(rows["accuracy"], rows["low"], rows["high"], strict=True)
         ]
         if len(set(texts)) == 1:  # without retraining, for example, whatever the imputer
