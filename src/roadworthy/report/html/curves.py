@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from roadworthy.report.html.scales import Axis, Tick, shortened, spread
+from roadworthy.report.html.scales import Axis, Tick
+from roadworthy.report.labels import shortened, spread
 from roadworthy.report.tables import setting_title
 
 WIDTH, HEIGHT = 500, 312

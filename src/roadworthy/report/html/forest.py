@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.report.html.scales import Axis, Tick, levels, shortened
+from roadworthy.report.html.scales import Axis, Tick, levels
+from roadworthy.report.labels import shortened
 from roadworthy.statistics import SCORES, Standing
 
 WIDTH, LEFT, RIGHT = 560, 132, 54
