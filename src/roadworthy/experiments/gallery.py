@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.results import Point, Predictions
 from roadworthy.core.types import Batch
@@ -56,9 +55,12 @@ def roles_of(block: pd.DataFrame, copies: Collection[str]) -> dict[str, str]:
     controls = [name for name in ranked.loc[ranked["control"], "method"] if name not in copies]
     if len(methods) > 1:
         score = ranked.set_index("method")[leading_score(block)].round(12)
-        return {methods[0]: "best score", methods[-1]: "worst score" if score[methods[0]] != score[methods[-1]] else "same score"}
+        return {
+            methods[0]: "best score",
+            methods[-1]: "worst score" if score[methods[0]] != score[methods[-1]] else "same score",
+        }
     blind = "random" if "random" in controls else next(iter(controls), None)
-    roles = {name: "the only method" for name in methods}
+    roles = dict.fromkeys(methods, "the only method")
     return roles | ({blind: "a control that does not use the model"} if blind else {})
 
 
@@ -94,15 +96,23 @@ def gallery(
             setting.imputer,
             {
                 method: [
-                    Removal(order, fraction, masks[k], pictures[k], answers.of(method, order, fraction, place))
-                    for order, (fraction, masks, pictures) in series.items()
+                    Removal(
+                        order,
+                        left.fraction,
+                        left.removed[k],
+                        left.imputed[k],
+                        answers.of(method, order, left.fraction, place),
+                    )
+                    for order, left in series.items()
                 ]
                 for method, series in shown.items()
             },
         )
         for k, place in enumerate(places)
     }
-    return Gallery([images[place] for place in sorted(spread)], dict(roles), images[lead], why_lead, _why(correct, unlabeled))
+    return Gallery(
+        [images[place] for place in sorted(spread)], dict(roles), images[lead], why_lead, _why(correct, unlabeled)
+    )
 
 
 class _Answers(NamedTuple):
@@ -133,14 +143,22 @@ class _Answers(NamedTuple):
         return class_name(label, self.classes).removeprefix("class ") if self.classes else f"class {label}"
 
 
-def _removals(source: Source, rows: Sequence[int], batch: Batch, method: str, setting: Setting):  # type: ignore[no-untyped-def]
+class _Shown(NamedTuple):
+    """What one method leaves of all images, in one order."""
+
+    fraction: float
+    removed: NDArray[np.bool_]
+    imputed: NDArray[np.float32]
+
+
+def _removals(source: Source, rows: Sequence[int], batch: Batch, method: str, setting: Setting) -> dict[str, _Shown]:
     key, imputer = Key(setting.seed), source.imputers()[setting.imputer]
     orders = {order: source.parts.orders[order] for order in setting.fractions}
     ranks = rank(orders, source.maps(method, rows), batch.ids, key)
     shown = {}
     for order, fraction in setting.fractions.items():
-        ((_, pictures),) = imputed(imputer, batch, ranks[order], [fraction], key)
-        shown[order] = (fraction, removed_at(ranks[order], fraction).numpy(), list(pictures.numpy()))
+        ((removed, pictures),) = imputed(imputer, batch, ranks[order], [fraction], key)
+        shown[order] = _Shown(fraction, removed.numpy(), pictures.numpy())
     return shown
 
 
@@ -155,7 +173,11 @@ def _why(correct: NDArray[np.bool_], unlabeled: bool) -> str:
     if unlabeled:
         return f"{start}: {min(CORRECT, len(correct))} of {len(correct):,}."
     groups = ((CORRECT, int(correct.sum()), "right"), (WRONG, int((~correct).sum()), "wrong"))
-    parts = [f"{min(most, number)} of {number:,} that the model gets {word} before removal" for most, number, word in groups if number]
+    parts = [
+        f"{min(most, number)} of {number:,} that the model gets {word} before removal"
+        for most, number, word in groups
+        if number
+    ]
     return f"{start}: {' and '.join(parts)}."
 
 
@@ -184,12 +206,14 @@ def _lead(answers: _Answers, methods: Sequence[str]) -> tuple[int, str]:
 def _success(answers: _Answers, method: str) -> NDArray[np.int64]:
     """Per image: 1 for a wrong answer in MoRF, 1 for a right one in LeRF."""
     hits = {order: answers.at(method, order, fraction).correct for order, fraction in answers.setting.fractions.items()}
-    return np.sum([hit if order == "lerf" else ~hit for order, hit in hits.items()], axis=0)
+    return np.asarray(np.sum([hit if order == "lerf" else ~hit for order, hit in hits.items()], axis=0), dtype=np.int64)
 
 
 def _doing_well(answers: _Answers) -> str:
     fractions = answers.setting.fractions
     shares = {order: f"{100 * fraction:.0f}\N{NO-BREAK SPACE}%" for order, fraction in fractions.items()}
-    changes, stays = ("changes the answer", "keeps the answer") if answers.unlabeled else ("makes the answer wrong", "keeps it right")
+    changes = "changes the answer" if answers.unlabeled else "makes the answer wrong"
+    stays = "keeps it" if "morf" in shares else "keeps the answer"
+    stays = stays if answers.unlabeled else f"{stays} right"
     parts = {"morf": f"removing its top {{}} {changes}", "lerf": f"removing its least relevant {{}} {stays}"}
     return " and ".join(parts[order].format(share) for order, share in shares.items())

@@ -6,11 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from roadworthy.report.html.scales import Axis, Tick, shortened, spread
+from roadworthy.report.html.scales import Axis, Tick
+from roadworthy.report.labels import shortened, spread
 from roadworthy.report.tables import setting_title
 
-WIDTH, HEIGHT = 500, 300
-LEFT, RIGHT, TOP, BOTTOM = 44, 112, 24, 42
+WIDTH, HEIGHT = 500, 312
+LEFT, RIGHT, TOP, BOTTOM = 50, 116, 30, 46
 MOST_LETTERS = 14
 
 TITLES = {"morf": "MoRF: most relevant first, lower is better", "lerf": "LeRF: least relevant first, higher is better"}
@@ -145,7 +146,7 @@ def _levels(axes: _Axes, curves: pd.DataFrame, chance: float | None) -> list[Lev
 def _labeled(lines: Sequence[Line]) -> list[Line]:
     """Names at the ends of the emphasized lines, moved apart."""
     strong = [line for line in lines if line.strong]
-    heights = spread([line.points[-1].y for line in strong], 13, TOP, HEIGHT - BOTTOM)
+    heights = spread([line.points[-1].y for line in strong], 15, TOP, HEIGHT - BOTTOM)
     placed = {line.name: height for line, height in zip(strong, heights, strict=True)}
     return [line._replace(label=placed.get(line.name)) for line in lines]
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.report.html.scales import Axis, Tick, levels, shortened
+from roadworthy.report.html.scales import Axis, Tick, levels
+from roadworthy.report.labels import shortened
 from roadworthy.statistics import SCORES, Standing
 
 WIDTH, LEFT, RIGHT = 560, 132, 54
@@ -75,7 +76,10 @@ def forest(standing: Standing, numbers: Mapping[str, int], most: int | None = No
         bottom + BOTTOM,
         top,
         [_row(standing, name, numbers[name], axis, top + ROW * (k + 0.5)) for k, name in enumerate(methods)],
-        [Reference(name, axis.at(marks[name]), top - 6 - LABEL * level) for name, level in zip(ordered, heights, strict=True)],
+        [
+            Reference(name, axis.at(marks[name]), top - 6 - LABEL * level)
+            for name, level in zip(ordered, heights, strict=True)
+        ],
         _blind(standing, [axis.at(value) for value in marks.values()]),
         axis.ticks(),
         len(standing.methods) - len(methods),

@@ -45,13 +45,19 @@ def agreement_heatmaps(table: pd.DataFrame, main: tuple[str, str]) -> list[Heatm
             a, b = (Setting(*(str(row[f"{field}_{side}"]) for field in Setting._fields)) for side in "ab")
             cells[a, b] = cells[b, a] = _correlation(row["spearman"], row.get("low", np.nan), row.get("high", np.nan))
         same = Cell("1", None)
-        lines = [(names[a], [same if a == b else cells.get((a, b), Cell("–", None)) for b in settings]) for a in settings]
-        heatmaps.append(Heatmap(f"Agreement at equal fractions {pairing}", list(names.values()), lines, _PAIRINGS[pairing]))
+        lines = [
+            (names[a], [same if a == b else cells.get((a, b), Cell("–", None)) for b in settings]) for a in settings
+        ]
+        heatmaps.append(
+            Heatmap(f"Agreement at equal fractions {pairing}", list(names.values()), lines, _PAIRINGS[pairing])
+        )
     return heatmaps  # fmt: skip
 
 
 def _settings(table: pd.DataFrame, main: tuple[str, str]) -> list[Setting]:
-    sides = [table[[f"{field}_{side}" for field in Setting._fields]].itertuples(index=False, name=None) for side in "ab"]
+    sides = [
+        table[[f"{field}_{side}" for field in Setting._fields]].itertuples(index=False, name=None) for side in "ab"
+    ]
     found = dict.fromkeys(Setting(*map(str, row)) for side in sides for row in side)
     blocks = list(dict.fromkeys((setting.evaluator, setting.imputer) for setting in found))
     return sorted(
@@ -83,11 +89,14 @@ def _correlation(value: float, low: float, high: float) -> Cell:
 # ── classes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _GAINS = {
-    ("morf", "lerf"): ("MoRF loss − LeRF loss", "How much more accuracy a class loses when its most relevant pixels are "
-                       "removed than when its least relevant ones are."),
+    ("morf", "lerf"): (
+        "MoRF loss − LeRF loss",
+        "How much more accuracy a class loses when its most relevant pixels are removed than when its least relevant "
+        "ones are.",
+    ),
     ("morf",): ("MoRF loss", "Accuracy that a class loses when its most relevant pixels are removed."),
     ("lerf",): ("LeRF loss", "Accuracy that a class loses when its least relevant pixels are removed: less is better."),
-}  # fmt: skip
+}
 
 
 def class_heatmap(table: pd.DataFrame, methods: Sequence[str]) -> Heatmap | None:
@@ -97,7 +106,9 @@ def class_heatmap(table: pd.DataFrame, methods: Sequence[str]) -> Heatmap | None
     and least by the first method are shown.
     """
     table = table[table["method"].isin(list(methods))]
-    losses = {str(order): rows.pivot(index="label", columns="method", values="drop") for order, rows in table.groupby("order")}
+    losses = {
+        str(order): rows.pivot(index="label", columns="method", values="drop") for order, rows in table.groupby("order")
+    }
     orders = tuple(order for order in ("morf", "lerf") if order in losses)
     if orders not in _GAINS:
         return None
@@ -126,4 +137,6 @@ def class_heatmap(table: pd.DataFrame, methods: Sequence[str]) -> Heatmap | None
 def _gain(value: float, sign: int) -> Cell:
     if np.isnan(value):
         return Cell("–", None)
-    return Cell(f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−"), sign * round(max(-1.0, min(1.0, value)) * 10))
+    return Cell(
+        f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−"), sign * round(max(-1.0, min(1.0, value)) * 10)
+    )

@@ -25,7 +25,8 @@ class Axis(NamedTuple):
         return round(self.near + (value - self.start) / (self.end - self.start) * (self.far - self.near), 1)
 
     def ticks(self, text: str = "{:g}", most: int = 6) -> list[Tick]:
-        return [Tick(self.at(value), text.format(value).replace("-", "−")) for value in round_values(self.start, self.end, most)]  # fmt: skip
+        values = round_values(self.start, self.end, most)
+        return [Tick(self.at(value), text.format(value).replace("-", "−")) for value in values]
 
 
 def round_values(start: float, end: float, most: int = 6) -> list[float]:
@@ -39,25 +40,6 @@ def round_values(start: float, end: float, most: int = 6) -> list[float]:
     step = next(power * factor for factor in (1, 2, 5, 10, 20) if width / (power * factor) <= most)
     first, last = math.ceil(round(start / step, 9)), math.floor(round(end / step, 9))
     return [round(k * step, 12) + 0.0 for k in range(first, last + 1)]
-
-
-def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places moved apart so that neighbors keep the gap, within the bounds if there is room.
-
-    >>> spread([10, 11, 50], 10, 0, 60)
-    [10.0, 20.0, 50.0]
-    """
-    order = sorted(range(len(places)), key=lambda k: places[k])
-    moved = [float(place) for place in places]
-    floor = low
-    for k in order:
-        moved[k] = max(moved[k], floor)
-        floor = moved[k] + gap
-    ceiling = high
-    for k in reversed(order):
-        moved[k] = min(moved[k], ceiling)
-        ceiling = moved[k] - gap
-    return [round(place, 1) for place in moved]
 
 
 def levels(places: Sequence[float], texts: Sequence[str]) -> list[int]:
@@ -76,11 +58,3 @@ def levels(places: Sequence[float], texts: Sequence[str]) -> list[int]:
         ends.setdefault(level, []).append((place - half, place + half))
         chosen.append(level)
     return chosen
-
-
-def shortened(name: str, most: int) -> str:
-    """
-    >>> shortened("Grad-CAM++ of layer4", 12)
-    'Grad-CAM++ …'
-    """
-    return name if len(name) <= most else f"{name[: most - 1]}…"

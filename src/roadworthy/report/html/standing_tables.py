@@ -130,7 +130,8 @@ def _copy(standing: Standing, name: str, number: int, copy: Copy) -> CopyRow:
     conclusion = "its method is not ranked"
     if ranked:
         difference = standing.difference(name, copy.of)
-        words = "clearly better" if difference.clear else "clearly worse" if difference.high < 0 else "not clearly different"  # fmt: skip
+        words = "clearly worse" if difference.high < 0 else "not clearly different"
+        words = "clearly better" if difference.clear else words
         conclusion = f"{words}: {_difference(difference)}"
     return CopyRow(
         name,

@@ -57,13 +57,15 @@
     place(svg, x, at);
   };
 
-  // Beside the crosshair, where there is room; never outside of the window.
+  // Beside the crosshair, on a phone below or above the chart; never outside of the window.
   const place = (svg, x, at) => {
     const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
     const line = box.left + x * scale, gap = 14;
     const right = line + gap, left = line - gap - tip.offsetWidth;
     const fits = right + tip.offsetWidth < window.innerWidth - 8;
-    const top = (at === undefined ? box.top + box.height / 2 : at) - tip.offsetHeight / 2;
+    const below = box.bottom + 4, narrow = window.innerWidth < 640;
+    const outside = below + tip.offsetHeight < window.innerHeight ? below : box.top - tip.offsetHeight - 4;
+    const top = narrow ? outside : (at === undefined ? box.top + box.height / 2 : at) - tip.offsetHeight / 2;
     tip.style.left = Math.max(8, fits ? right : left > 8 ? left : window.innerWidth - tip.offsetWidth - 8) + "px";
     tip.style.top = Math.max(8, Math.min(window.innerHeight - tip.offsetHeight - 8, top)) + "px";
   };
@@ -110,7 +112,13 @@
   }
   const others = (event) => { for (const svg of all(".chart.aim")) if (!svg.contains(event.target)) leave(svg); };
   document.addEventListener("pointerdown", others);
-  window.addEventListener("scroll", () => all(".chart.aim").forEach(leave), { passive: true });
+  const follow = (svg) => {
+    const box = svg.getBoundingClientRect(), seen = box.bottom > 0 && box.top < window.innerHeight;
+    // Focusing a chart may scroll it into view slowly.
+    if (seen || document.activeElement === svg) place(svg, Number(svg.querySelector(".cross").getAttribute("x1")));
+    else leave(svg);
+  };
+  window.addEventListener("scroll", () => all(".chart.aim").forEach(follow), { passive: true });
 
   const press = (key, on) => {
     key.setAttribute("aria-pressed", String(on));
@@ -135,10 +143,9 @@
     const copy = svg.cloneNode(true), { width, height } = svg.viewBox.baseVal;
     for (const line of all(".off, .cross", copy)) line.remove();
     for (const node of [copy, ...all("*", copy)]) for (const name of ["class", "tabindex", "data-column", "data-near"]) node.removeAttribute(name);
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
     copy.setAttribute("width", width);
     copy.setAttribute("height", height);
-    const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const ground = document.createElementNS(svg.namespaceURI, "rect");
     for (const [name, value] of [["width", width], ["height", height], ["fill", "#ffffff"]]) ground.setAttribute(name, value);
     copy.prepend(ground);
     return new XMLSerializer().serializeToString(copy);
