@@ -7,7 +7,7 @@ from pathlib import Path
 import roadworthy as rw
 
 sys.path.insert(0, str(Path(__file__).parent))
-from site_tools import linked, listed, named, public_names, without_suffix
+from site_tools import linked, listed, named, public_names, site_links
 
 project = "Roadworthy"
 author = "The Roadworthy developers"
@@ -112,7 +112,7 @@ def setup(app):
 
     def titled(app, *names_and_content):
         content = names_and_content[-1]
-        content[0] = without_suffix(content[0])
+        content[0] = site_links(content[0])
 
     app.connect("source-read", titled)
     app.connect("include-read", titled)

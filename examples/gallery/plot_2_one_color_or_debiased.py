@@ -31,7 +31,7 @@ comparison = rw.compare(
 # How the ranks change
 # --------------------
 #
-# Each line is a method, from its rank with one imputer to its rank with the other.
+# Each line is a method, from its rank by MoRF to its rank by LeRF. Where the two orders agree, the lines are level.
 
 comparison.plot.ranks()
 
