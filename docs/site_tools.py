@@ -94,5 +94,5 @@ def returned_figure(block: Any, block_vars: Any, gallery_conf: Any) -> str:
     if not isinstance(figure, Figure):
         return ""
     path = next(block_vars["image_path_iterator"])
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120, bbox_inches="tight")
     return str(figure_rst([path], gallery_conf["src_dir"]))
