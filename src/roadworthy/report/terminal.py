@@ -123,7 +123,7 @@ def _list(console: Console, title: str, lines: Sequence[str]) -> None:
     console.print()
     console.print(Text(title, style="bold"))
     for line in lines:
-        _say(console, fill(line, console.width, initial_indent="- ", subsequent_indent="  "))
+        _say(console, fill(line, console.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _ranking_table(title: str, rows: pd.DataFrame) -> Table:

@@ -59,6 +59,8 @@ def test_what_is_left_is_unknown_until_every_kind_of_work_was_measured():
     pace.done(maps("GB", BLOCKS[0]), 2.0)
     assert pace.measured
     assert pace.seconds_left == 8 + 2 + 7 * 1
+    pace.done(maps("IG", BLOCKS[1]), 8.0)
+    assert pace.seconds_left == 2 + 7 * 1  # by its own rate, not by the mean of both methods
 
 
 def test_trainings_are_not_counted_like_sweeps():

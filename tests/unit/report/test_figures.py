@@ -507,7 +507,7 @@ def test_the_slope_chart_words_agreement_by_its_interval():
     figure = slopes([panel], LOOKS, ["IG"], "a headline")
     assert figure.axes[0].get_title() == "Imputed with fixed, no retraining\nthe two orders disagree"
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
-    assert lines["IG"].get_ydata() == [1, 2]
+    assert lines["IG"].get_ydata().tolist() == [1, 2]
     assert lines["IG"].get_linewidth() > lines["GB"].get_linewidth()
     assert lines["IG"].get_marker() != lines["GB"].get_marker()
     unknown = Agreement(0.11, -0.56, 0.98)

@@ -12,7 +12,7 @@ from roadworthy.report.tables import setting_title
 
 WIDTH, HEIGHT = 500, 312
 LEFT, RIGHT, TOP, BOTTOM = 50, 116, 30, 46
-MOST_LETTERS = 14
+MOST_LETTERS = 12
 
 TITLES = {"morf": "MoRF: most relevant first, lower is better", "lerf": "LeRF: least relevant first, higher is better"}
 

@@ -117,7 +117,6 @@ def _sections(findings: Findings, looks: Mapping[str, Look]) -> dict[str, Any]:
         "whole_forest": forest.forest(standing, numbers) if standing and len(standing.methods) > FIRST_ROWS else None,
         "slopes": [] if ranking is None or main is None else slope.slopes(ranking, agreement, numbers, strong, main),
         "slope_title": _slope_title(findings),
-        "slope_box": slope,
         "rows": [] if findings.curves is None else curves.rows(
             findings.curves, findings.controls, numbers, strong, findings.chance, main
         ),

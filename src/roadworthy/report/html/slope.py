@@ -9,8 +9,9 @@ from roadworthy.report.labels import shortened
 from roadworthy.report.ranks import RankPanel, RankRow, rank_panels
 from roadworthy.report.tables import setting_title
 
-WIDTH, SIDE, TOP, ROW, BOTTOM = 420, 138, 14, 24, 34
-MOST_LETTERS = 15
+SIDE, BETWEEN, TOP, ROW, BOTTOM = 138, 144, 14, 24, 34
+LETTER, MOST_LETTERS = 7.8, 24
+"""width of a letter; longer names are cut"""
 
 
 class Line(NamedTuple):
@@ -30,6 +31,9 @@ class Panel(NamedTuple):
     agreement: Sequence[str]
     """of the two orders, per pairing of the fractions"""
     label: str
+    side: float
+    """room for the names on either side"""
+    width: float
     height: float
     lines: Sequence[Line]
 
@@ -51,11 +55,14 @@ def slopes(
 def _panel(panel: RankPanel, several: bool, numbers: Mapping[str, int], strong: Sequence[str]) -> Panel:
     title = setting_title(panel.imputer, panel.evaluator if several else None)
     lines = [_line(row, numbers[row.method], row.method in strong) for row in panel.rows]
+    side = max(SIDE, round(50 + LETTER * max(len(line.short) for line in lines)))
     same = sum(row.morf == row.lerf for row in panel.rows)
     return Panel(
         title,
         [f"{value} at equal fractions {pairing}" for pairing, value in panel.agreement.items()],
         f"{title}: ranks by MoRF and by LeRF; {same} of {len(lines)} methods have the same rank in both.",
+        side,
+        2 * side + BETWEEN,
         TOP + ROW * len(lines) + BOTTOM,
         # Emphasized lines are drawn last, above the others.
         sorted(lines, key=lambda line: line.strong),
