@@ -42,7 +42,7 @@ comparison.plot.ranks()
 #
 # MoRF and LeRF ask the same question in two ways: does the model need the pixels that the method calls relevant? If
 # the answer depends on the order, it is not about the method alone. The agreement is the rank correlation (Spearman)
-# of the eight methods in MoRF and in LeRF, averaged over the fractions; 1 is the same ranking, −1 the opposite one.
+# of the eight methods in MoRF and in LeRF, at equal fractions removed; 1 is the same ranking, −1 the opposite.
 
 orders = comparison.agreement().query("order_a != order_b and imputer_a == imputer_b and pairing == 'removed'")
 orders[["imputer_a", "spearman", "low", "high"]].round(2)
