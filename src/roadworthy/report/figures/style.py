@@ -158,6 +158,9 @@ def legend(figure: Figure, panels: Sequence[Sequence[Axes]]) -> None:
 @styled
 def write_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write PDF, SVG and PNG; the same figure gives the same bytes."""
+    # Laid out once: a layout engine would run again for every format.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     paths = []
     for suffix, options in _FORMATS.items():
         buffer = io.BytesIO()
