@@ -214,6 +214,15 @@ def test_a_channel_does_not_depend_on_the_others():
     assert torch.equal(multigrid.solve(images, removed, PAPER_WEIGHTS), torch.cat(each, dim=1))
 
 
+def test_a_solution_does_not_depend_on_what_the_thread_solved_before():
+    images, removed = batch(24, 37)
+    expected = multigrid.solve(images, removed, PAPER_WEIGHTS)
+    with pytest.raises(SolverError):  # overflows, and leaves infinities and NaN in the working memory
+        multigrid.solve(images * 3e38, removed, PAPER_WEIGHTS)
+    assert multigrid._space(24, 37, multigrid.LIMIT) is multigrid._space(24, 37, multigrid.LIMIT)
+    assert torch.equal(multigrid.solve(images, removed, PAPER_WEIGHTS), expected)
+
+
 @SOLVERS
 def test_a_solution_does_not_depend_on_the_number_of_threads(solve):
     images, removed = batch(64, 65)
