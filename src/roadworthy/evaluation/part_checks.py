@@ -3,11 +3,12 @@
 import warnings
 
 import torch
+from torch import Tensor
 
 from roadworthy.core.errors import InputError, ShapeError, UnstableModelWarning
 from roadworthy.core.types import Batch, Images, Ranks, Removed
 from roadworthy.models.normalized import Normalized
-from roadworthy.models.prediction import predict
+from roadworthy.models.prediction import predict, returned_nan
 
 STABLE = 1e-3
 """Probabilities may differ by this much between two calls: convolutions add in another order for another batch."""
@@ -27,6 +28,11 @@ def check_stable(model: Normalized, batch: Batch, device: torch.device) -> None:
         )
 
 
+def check_probabilities(probabilities: Tensor) -> None:
+    if torch.isnan(probabilities).any():
+        raise returned_nan()
+
+
 def _warn(what: str, cause: str) -> None:
     warnings.warn(
         f"{what}: results depend on chance or on the batch size. Is {cause} in train mode behind a function that hides "
@@ -42,7 +48,7 @@ def check_ranks(name: str, ranks: Ranks, images: Images) -> None:
     if not isinstance(ranks, torch.Tensor) or tuple(ranks.shape) != shape:
         returned = tuple(ranks.shape) if isinstance(ranks, torch.Tensor) else f"a {type(ranks).__name__}"
         raise ShapeError(f"order {name!r} returned {returned}: return ranks {shape}, 0 is removed first")
-    pixels = torch.arange(shape[1] * shape[2])
+    pixels = torch.arange(shape[1] * shape[2], device=ranks.device)
     if not (ranks.flatten(1).sort(dim=1).values == pixels).all():
         raise InputError(
             f"order {name!r} returned ranks that are no permutation: give each pixel of an image a rank of its own, "

@@ -118,6 +118,7 @@ def _predictions(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoi
             {curve: _evaluator(experiment, item, inputs) for curve, item in examples.items()},
             *_evaluated_block(worker, first, inputs),
             experiment.batch_size,
+            experiment.device,
         )
     )
 
@@ -157,6 +158,7 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
                 batch,
                 targets,
                 experiment.batch_size,
+                experiment.device,
             )
             parts.append(predicted)
     in_order = Predictions.join(parts).take(sorted(range(len(rows)), key=rows.__getitem__))
@@ -207,7 +209,7 @@ def _evaluated_block(
     """Maps, images with known labels, and targets of one block."""
     baseline = baseline or of_kind(item, "baseline")[0]
     block, known = block_of(baseline), as_predictions(inputs[baseline.id])
-    batch = replace(worker.batch(block), labels=torch.from_numpy(np.array(known.labels)))
+    batch = replace(worker.placed(block), labels=torch.from_numpy(np.array(known.labels)))
     maps = [need for need in of_kind(item, "maps", block.split) if block_of(need).index == block.index]
     found = torch.from_numpy(np.array(inputs[maps[0].id]["maps"])) if maps else _no_maps(batch)
     return found, batch, _targets(worker.experiment, known)

@@ -233,7 +233,8 @@ def test_a_solution_does_not_depend_on_the_number_of_threads(solve):
             fills += [solve(images, removed, PAPER_WEIGHTS), solve(images[-3:-2], removed[-3:-2], PAPER_WEIGHTS)]
     finally:
         torch.set_num_threads(threads)
-    assert all(torch.equal(fills[i], fills[i % 2]) for i in range(len(fills)))
+    for i, filled in enumerate(fills):
+        assert (filled - fills[i % 2]).abs().max() <= (0 if solve is multigrid.solve else ROUNDING)  # torch: LAPACK's
 
 
 def test_several_python_threads_may_solve_at_once():
