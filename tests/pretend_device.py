@@ -1,8 +1,8 @@
 """A device that computes on the CPU but obeys the rules of a GPU, and counts what a GPU would have to do.
 
 Tensors on it hold a CPU tensor. Operations that mix it with CPU tensors fail, as on a GPU; only numbers (0-dim tensors)
-may be mixed. Every operation is a launch, unless it is a view. What makes a host wait for a GPU, and what moves data, is
-recorded by name. `peak` is the largest number of bytes that were alive at once.
+may be mixed. Every operation is a launch, unless it is a view. What makes a host wait for a GPU is recorded by name,
+what is moved by shape. `peak` is the largest number of bytes that were alive at once.
 """
 
 import weakref

@@ -29,7 +29,7 @@ from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind, threads
 from roadworthy.models.outputs import recognized
-from roadworthy.models.prediction import eval_mode, predict, with_labels
+from roadworthy.models.prediction import accelerated, eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe, train_gain
 from roadworthy.training.loop import curve as training_curve
 from roadworthy.training.trainer import TrainingResult, readable
@@ -144,7 +144,9 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
     )
     result = evaluator.fit(order, imputer, point.fraction, key)
     curve, parts = Curve(point.order, point.imputer, point.evaluator, point.seed), []
-    model = recognized(result.model, first_images(experiment.data), experiment.device)
+    own = experiment.model
+    model = accelerated(result.model, own.autocast, own.channels_last)
+    model = recognized(model, first_images(experiment.data), experiment.device)
     with eval_mode(model, experiment.device):
         predictor = NoRetrain(model, experiment.device)
         for need in baselines:

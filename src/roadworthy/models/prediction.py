@@ -1,6 +1,6 @@
 """Querying a classifier: eval mode, device placement and probabilities."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
@@ -14,7 +14,7 @@ from roadworthy.core.errors import ModelError, RangeError
 from roadworthy.core.types import UNLABELED, Batch, Images, Model
 from roadworthy.models.normalized import Logits, Normalized
 
-AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+AUTOCAST: Mapping[str, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 """Precisions in which a model may compute its predictions, by name."""
 
 
@@ -96,12 +96,12 @@ def returned_nan() -> ModelError:
     return ModelError("the model returned NaN: check its weights and its normalization (images are in [0, 1])")
 
 
-def accelerated(model: Normalized, autocast: str | None = None, channels_last: bool = False) -> Normalized:
+def accelerated(model: Normalized, autocast: torch.dtype | None, channels_last: bool) -> Normalized:
     """The model with other options of prediction; the given one is not changed. Attributions do not use them."""
     if autocast is None and not channels_last:
         return model
     fast = copy(model)  # shares network and buffers
-    fast.autocast, fast.channels_last = AUTOCAST[autocast] if autocast else None, channels_last
+    fast.autocast, fast.channels_last = autocast, channels_last
     return fast
 
 
