@@ -8,6 +8,7 @@ and compared on the same images.
     scores                             areas, AOPC and SRG per image; what is ranked together
     intervals, bootstrap, betting      confidence intervals: Student and Wilson, paired bootstrap, anytime-valid
     paired, pairwise, ranking          differences between methods, tests, groups, ranks; the early stopping rule
+    average_ranks                      ranks image by image, averaged
     agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
     diff                               differences between two runs
     standing                           what the tables establish about a block
@@ -16,6 +17,7 @@ and compared on the same images.
 
 from roadworthy.statistics.agreement import agreement, agreement_matrix, overall_alpha
 from roadworthy.statistics.agreement_intervals import agreement_change, agreement_intervals
+from roadworthy.statistics.average_ranks import average_ranks
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.completeness import complete_curves
@@ -66,6 +68,7 @@ __all__ = [
     "agreement_matrix",
     "aopc",
     "area",
+    "average_ranks",
     "betting_interval",
     "blocks",
     "complete_curves",
