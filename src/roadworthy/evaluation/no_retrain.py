@@ -20,5 +20,5 @@ class NoRetrain:
     device: torch.device | None = None
 
     def __call__(self, images: Images, removed: Removed) -> Tensor:
-        """On the device of the model; whoever brings them back checks them for NaN."""
+        """On the device of the model; the sweep checks them for NaN when it brings them back."""
         return probabilities(self.model, images, self.device or self.model.device)

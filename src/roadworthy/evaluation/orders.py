@@ -80,7 +80,7 @@ def _shuffled_ranks(maps: Tensor, shuffled: Tensor) -> Tensor:
 
     Whether an image has ties is not asked, as the answer would have to be waited for.
     """
-    values = maps.gather(1, shuffled) + 0.0  # turns -0 into 0, which some sorts tell apart
+    values = maps.gather(1, shuffled) + 0.0  # turns -0 into 0, which some sorts distinguish
     leaving = shuffled.gather(1, values.sort(dim=1, stable=True).indices)
     last_first = torch.arange(maps.shape[1] - 1, -1, -1, device=maps.device).expand_as(leaving)
     return torch.empty_like(leaving).scatter_(1, leaving, last_first)
