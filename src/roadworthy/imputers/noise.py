@@ -28,7 +28,7 @@ class Noise:
     ) -> "Noise":
         """Drawn on the CPU and moved to `device` once: the next methods, orders and fractions find it there."""
         distinct, rows = _distinct(ids)
-        fields = normal(key.fold("noise"), tuple(distinct.tolist()), shape, device or CPU)
+        fields = normal(key.fold("noise"), distinct, shape, device or CPU)
         return Noise(fields, rows, deviation)
 
     def added(self, filled: Images, removed: Removed) -> Images:
@@ -45,10 +45,8 @@ class Noise:
         return fields[self.rows.to(device)]
 
 
-def _distinct(ids: Ids) -> tuple[Ids, Tensor]:
-    """The distinct ids, and the row of each image among them; in their order if they come in rounds."""
-    distinct, rows = torch.unique(ids, return_inverse=True)
-    count = len(distinct)
-    if count and not len(ids) % count and bool((ids.reshape(-1, count) == ids[:count]).all()):
-        return ids[:count], torch.arange(count).repeat(len(ids) // count)
-    return distinct, rows
+def _distinct(ids: Ids) -> tuple[tuple[int, ...], Tensor]:
+    """The distinct ids in order of appearance, and the row of each image among them."""
+    values: list[int] = ids.tolist()
+    position = {value: row for row, value in enumerate(dict.fromkeys(values))}
+    return tuple(position), torch.tensor([position[value] for value in values], dtype=torch.int64)
