@@ -7,7 +7,7 @@ from pathlib import Path
 import roadworthy as rw
 
 sys.path.insert(0, str(Path(__file__).parent))
-from site_tools import linked, listed, named, public_names, without_suffix
+from site_tools import linked, listed, named, public_names, site_links
 
 project = "Roadworthy"
 author = "The Roadworthy developers"
@@ -45,11 +45,8 @@ nitpick_ignore_regex = [
     # Types of other packages: their inventories would have to be fetched.
     (r"py:.*", r"(?:torch|numpy|np|pandas|pd|collections|os|pathlib|typing|nn|matplotlib|PIL)\..*"),
     (r"py:.*", r"(?:Tensor|Path|Any|Callable|Iterator|Sequence|Mapping|Literal|Figure)"),
-    # Types in public signatures that users never name.
-    (
-        r"py:class",
-        r"roadworthy\..*\.(?:GradientBased|Ensemble|Solver|Noise|Generator|Source|Findings|Card|Copy|Variance|Difference)",
-    ),
+    # Types in public signatures that users never name; public ones are found by their public name.
+    (r"py:class", r"roadworthy\.(?:\w+\.){2,}\w+"),
 ]
 
 # ── gallery ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,6 +73,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "Roadworthy"
 html_static_path = ["_static"]
+html_extra_path = ["sample-report.html"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
@@ -112,7 +110,7 @@ def setup(app):
 
     def titled(app, *names_and_content):
         content = names_and_content[-1]
-        content[0] = without_suffix(content[0])
+        content[0] = site_links(content[0])
 
     app.connect("source-read", titled)
     app.connect("include-read", titled)

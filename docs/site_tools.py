@@ -79,9 +79,10 @@ def linked(lines: list[str]) -> list[str]:
     return [re.sub(r"docs/([\w/-]+)\.md", link, line) for line in lines]
 
 
-def without_suffix(page: str) -> str:
-    """Links named after files, as they read well in a repository, are named after pages on the site."""
-    return re.sub(r"\[(?:docs/)?([\w-]+)\.md\]\(", r"[\1](", page)
+def site_links(page: str) -> str:
+    """Links suit a repository; on the site they are named after pages, and scripts of the gallery are pages."""
+    named_after_pages = re.sub(r"\[(?:docs/)?([\w-]+)\.md\]\(", r"[\1](", page)
+    return re.sub(r"\]\((?:\.\./)*examples/gallery/(plot_\w+)\.py\)", r"](/gallery/\1.rst)", named_after_pages)
 
 
 def returned_figure(block: Any, block_vars: Any, gallery_conf: Any) -> str:
@@ -93,5 +94,5 @@ def returned_figure(block: Any, block_vars: Any, gallery_conf: Any) -> str:
     if not isinstance(figure, Figure):
         return ""
     path = next(block_vars["image_path_iterator"])
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120, bbox_inches="tight")
     return str(figure_rst([path], gallery_conf["src_dir"]))

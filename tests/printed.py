@@ -57,7 +57,7 @@ def written(text):
 
 if __name__ == "__main__":
     os.chdir(tempfile.mkdtemp())  # examples write files
-    for page in pages():
+    for page in [ROOT / "README.md", *pages()]:
         text = page.read_text(encoding="utf-8")
         if any(shown is not None for _, shown in printed_blocks(text)):
             page.write_text(written(text), encoding="utf-8")

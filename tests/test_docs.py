@@ -22,7 +22,7 @@ from roadworthy.audit import gamma_table, geometry_of, leads
 from roadworthy.audit.debiasing import debiased
 from roadworthy.experiments.plans import plan_from
 from roadworthy.training.recipe import Recipe
-from site_tools import MODULES, linked, listed, module_names, without_suffix
+from site_tools import MODULES, linked, listed, module_names, site_links
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *pages()]
@@ -337,9 +337,11 @@ def test_pages_in_a_docstring_become_links_if_they_exist():
     assert linked(["see docs/audit.md", "docs/nothing.md"]) == ["see :doc:`/audit`", "docs/nothing.md"]
 
 
-def test_links_named_after_files_are_named_after_pages_on_the_site():
+def test_links_to_files_are_links_to_pages_on_the_site():
+    script = "[blur](../../examples/gallery/plot_3_blur_trick.py)"
+    assert site_links(script) == "[blur](/gallery/plot_3_blur_trick.rst)"
     assert (
-        without_suffix("see [docs/audit.md](docs/audit.md) and [a table](x.md)")
+        site_links("see [docs/audit.md](docs/audit.md) and [a table](x.md)")
         == "see [audit](docs/audit.md) and [a table](x.md)"
     )
 

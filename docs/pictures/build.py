@@ -13,7 +13,6 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from PIL import Image
 
 import roadworthy as rw
 from roadworthy.experiments.comparison import Comparison
@@ -75,13 +74,6 @@ def written(figure: Figure, path: Path, background: str = LIGHT) -> Path:
     options = {"dpi": 170} if path.suffix == ".png" else {"metadata": {"Date": None}}
     with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "roadworthy"}):
         figure.savefig(path, facecolor=background, **options)
-    return small(path) if path.suffix == ".png" else path
-
-
-def small(path: Path) -> Path:
-    """A PNG with a palette takes a third of the space."""
-    with Image.open(path) as picture:
-        picture.convert("RGB").quantize(192, dither=Image.Dither.NONE).save(path, optimize=True)
     return path
 
 
@@ -108,7 +100,6 @@ def screenshots(report: Path, folder: Path) -> list[Path]:
             page.goto(report.resolve().as_uri())
             paths.append(folder / f"{name}.png")
             paths[-1].write_bytes(page.screenshot(animations="disabled"))
-            small(paths[-1])
             page.close()
         browser.close()
     return paths

@@ -15,13 +15,14 @@ print(", ".join(methods))
 
 # %%
 # IG is Integrated Gradients, GB is Guided Backprop; SG, SQ and Var are their means, mean squares and variances over
-# noisy copies of the image. Both imputers see the same maps, the same removed pixels and the same images.
+# noisy copies of the image. Noisy Linear is named ``linear``, one color, the mean of the images, ``fixed``. Both see
+# the same maps, the same removed pixels and the same images.
 
 comparison = rw.compare(
     rw.models.resnet20_cifar10(),
     rw.datasets.first(rw.datasets.CIFAR10Sample(), 100),
     methods,
-    imputers={"debiased": "linear", "one color": "fixed"},
+    imputers=["linear", "fixed"],
     fractions=(0.2, 0.5, 0.8),
     controls=(),
     progress=False,
@@ -31,7 +32,7 @@ comparison = rw.compare(
 # How the ranks change
 # --------------------
 #
-# Each line is a method, from its rank with one imputer to its rank with the other.
+# Each line is a method, from its rank by MoRF to its rank by LeRF. Where the two orders agree, the lines are level.
 
 comparison.plot.ranks()
 
@@ -54,7 +55,7 @@ def pair(imputer):
     return tuple(rw.statistics.Setting("no-retrain", order, imputer) for order in ("morf", "lerf"))
 
 
-change, low, high = rw.statistics.agreement_change(comparison.predictions, pair("one color"), pair("debiased"))
+change, low, high = rw.statistics.agreement_change(comparison.predictions, pair("fixed"), pair("linear"))
 print(f"agreement rises by {change:.2f} [{low:.2f}, {high:.2f}]")
 assert low > 0, "shown on these images: the interval excludes 0"
 
@@ -62,8 +63,8 @@ assert low > 0, "shown on these images: the interval excludes 0"
 # The curves behind it
 # --------------------
 
-comparison.plot.curves(imputer="one color")
+comparison.plot.curves(imputer="fixed")
 
 # %%
 
-comparison.plot.curves(imputer="debiased")
+comparison.plot.curves(imputer="linear")

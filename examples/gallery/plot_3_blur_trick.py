@@ -48,6 +48,11 @@ comparison = rw.compare(
 comparison.plot.ranking()
 
 # %%
+# With one color in place of removed pixels:
+
+comparison.plot.ranking(imputer="fixed")
+
+# %%
 # Differences to the unblurred map, on the same images, with intervals that hold for all three pairs of an imputer
 # together:
 

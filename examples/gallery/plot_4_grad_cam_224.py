@@ -16,7 +16,8 @@ from torch import nn
 
 import roadworthy as rw
 
-small = next(rw.datasets.CIFAR10Sample().batches(32))
+sample = rw.datasets.CIFAR10Sample()
+small = next(sample.batches(32))
 images = nn.functional.interpolate(small.images, (224, 224), mode="bilinear").clamp(0, 1)
 resnet = rw.models.resnet20_cifar10().network.network  # the plain network, without its normalization
 network = nn.Sequential(nn.AdaptiveAvgPool2d(32), resnet).eval()
@@ -32,13 +33,14 @@ with torch.no_grad():
 # well: ``GradCAM(network, [layer])`` (:doc:`/bridges`). The last stage has 8 × 8 values, which are enlarged to 224 ×
 # 224; because that changes the ranking of pixels, Roadworthy warns once.
 
-layers = {"Grad-CAM, last stage": resnet.layer3, "Grad-CAM, middle stage": resnet.layer2}
+layers = {"CAM 8 × 8": resnet.layer3, "CAM 16 × 16": resnet.layer2}
 methods = {name: LayerGradCam(network, layer) for name, layer in layers.items()}
+data = rw.datasets.Arrays(images, small.labels, small.ids, sample.classes)
 methods["IG"] = rw.attributions.IntegratedGradients(steps=8)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     comparison = rw.compare(
-        model, (images, small.labels), methods, fractions=(0.2, 0.5, 0.8), controls=("random", "center"), progress=False
+        model, data, methods, fractions=(0.2, 0.5, 0.8), controls=("random", "center"), progress=False
     )
 print(next(str(w.message) for w in caught if w.category is rw.errors.UpsampledMapsWarning))
 

@@ -57,7 +57,7 @@ def test_its_policy_blocks_foreign_scripts_and_images(browser, demo_run, tmp_pat
     # The same page with a foreign script and an image from the network.
     foreign = '<script>document.title = "taken"</script><img src="https://example.org/x.png">'
     page = tmp_path / "foreign.html"
-    page.write_text(demo_run.page.read_text().replace("<main>", f"<main>{foreign}"))
+    page.write_text(demo_run.page.read_text().replace("<body>", f"<body>{foreign}"))
     with Visit(browser, page) as visit:
         assert visit.page.title() != "taken"
         assert sum("Content Security Policy" in text for text in visit.complaints) == 2

@@ -39,6 +39,7 @@ def show_comparison(comparison: "Comparison", closing: Sequence[str] = (), audit
     show_ranking(
         console,
         ranking,
+        comparison.standings(),
         comparison.agreement() if methods > 1 else None,
         state=conclusion.state,
         conclusion=conclusion.sentence,

@@ -133,9 +133,8 @@ class Comparison:
     def cards(self, audit: Audit | None = None) -> tuple[Card, ...]:
         """Best method, controls, first place, benchmark: each a question with a short answer."""
         results, compared = self.results, self._several_methods_and_settings
-        standings = statistics.standings(self._ranking, self._pairs, results.copies, results.margin)
         main = statistics.preferred_block(self._ranking, results.preferred)
-        standing = next(one for key, one in standings.items() if (key.evaluator, key.imputer) == main)
+        standing = next(one for key, one in self.standings().items() if (key.evaluator, key.imputer) == main)
         agreement = self._agreement if compared else None
         warned = self._warnings
         near_chance = ((warned["kind"] == "near chance") & (warned["evaluator"] == main[0])).any()
@@ -282,7 +281,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """It ends with the conclusion, which is what one sees first on a terminal."""
-        table = short_ranking(self._ranking).to_string(index=False)
+        table = short_ranking(self._ranking, self.standings()).to_string(index=False)
         warnings = [f"Warning: {text}" for text in self._warnings["text"]]
         parts = [table, "\n".join([f"Accuracy before removal: {self._accuracy}", *warnings]), str(self.conclusion())]
         return printable("\n\n".join(parts))

@@ -212,10 +212,8 @@ def _success(answers: _Answers, method: str) -> NDArray[np.int64]:
 def _doing_well(answers: _Answers) -> str:
     fractions = answers.setting.fractions
     shares = {order: f"{100 * fraction:.0f}\N{NO-BREAK SPACE}%" for order, fraction in fractions.items()}
-    changes, stays = (
-        ("changes the answer", "keeps the answer")
-        if answers.unlabeled
-        else ("makes the answer wrong", "keeps it right")
-    )
+    changes = "changes the answer" if answers.unlabeled else "makes the answer wrong"
+    stays = "keeps it" if "morf" in shares else "keeps the answer"
+    stays = stays if answers.unlabeled else f"{stays} right"
     parts = {"morf": f"removing its top {{}} {changes}", "lerf": f"removing its least relevant {{}} {stays}"}
     return " and ".join(parts[order].format(share) for order, share in shares.items())

@@ -1,12 +1,13 @@
 """`comparison.plot`: its figures, one call each."""
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roadworthy.core.errors import InputError
 from roadworthy.report.emphasis import emphasized
 from roadworthy.report.palette import Look, colors
-from roadworthy.report.ranks import Agreement, rank_panels
+from roadworthy.report.ranks import PAIRINGS, Agreement, rank_panels
 from roadworthy.statistics import BlockKey, Setting, agreement_change, preferred_block
 
 if TYPE_CHECKING:
@@ -94,7 +95,10 @@ def _block(ranking: "pd.DataFrame", key: BlockKey) -> "pd.DataFrame":
 
 
 def debiasing_headline(comparison: "Comparison") -> str:
-    """How much more MoRF and LeRF agree with the main imputer than with a fixed color; "" if it is not known."""
+    """How much more MoRF and LeRF agree with the main imputer than with a fixed color; "" if it is not known.
+
+    By the paper's pairing of the fractions where it can be had.
+    """
     results, ranking = comparison.results, comparison.ranking()
     evaluator, imputer = preferred_block(ranking, results.preferred)
     fixed = next(iter(results.fixed_imputers), "")
@@ -104,12 +108,12 @@ def debiasing_headline(comparison: "Comparison") -> str:
     if fixed == imputer or not known or len(rank_panels(ranking, ranking[:0])) < 2:
         return ""
     before, after = ((Setting(*pair[0]), Setting(*pair[1])) for pair in pairs)
-    change = Agreement(
-        *agreement_change(
-            comparison.predictions, before, after, controls=comparison.controls, confidence=results.confidence
-        )
+    options: dict[str, Any] = {"controls": comparison.controls, "confidence": results.confidence}
+    changes = (
+        Agreement(*agreement_change(comparison.predictions, before, after, name, **options)) for name in PAIRINGS
     )
-    if change.value != change.value:
+    change = next((change for change in changes if not math.isnan(change.value)), None)
+    if change is None:
         return ""
     if change.low > 0 or change.high < 0:
         words = f"MoRF and LeRF agree {'more' if change.low > 0 else 'less'}: Spearman"

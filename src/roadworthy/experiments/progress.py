@@ -14,6 +14,9 @@ from roadworthy.experiments.runner import Event
 LONG = 60.0
 """Seconds; an estimate of less is not worth a line."""
 
+ENOUGH = 0.1
+"""Share after which an estimate is given, although some methods were not measured yet."""
+
 Work = tuple[str, str, str]
 """Items that cost about the same: their kind, their evaluator or measure, and their method or imputer."""
 
@@ -143,12 +146,17 @@ class Bar:
 
     def on_event(self, event: Event) -> None:
         self._pace.done(event.item, event.seconds)
-        left = self._seconds_left()
-        if left is not None and not self._estimated and self._pace.measured:
-            self._estimated = True
-            if left > LONG:
-                self._bar.line(f"{self._title}: {about(left)} left")
+        self._estimate()
         self._show()
+
+    def _estimate(self) -> None:
+        """Once, as soon as it can be trusted, and only of what is long."""
+        left, share = self._seconds_left(), self._pace.share
+        if self._estimated or left is None or share is None or not (self._pace.measured or share > ENOUGH):
+            return
+        self._estimated = True
+        if left > LONG:
+            self._bar.line(f"{self._title}: {about(left)} left")
 
     def _show(self) -> None:
         share, left = self._pace.share, self._seconds_left()

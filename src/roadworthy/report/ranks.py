@@ -8,7 +8,8 @@ import pandas as pd
 
 from roadworthy.statistics import leading_score, preferred_block
 
-PAIRINGS = {"removed": "equal fraction removed", "kept": "MoRF removed = LeRF kept"}
+PAIRINGS = {"kept": "at LeRF kept = MoRF removed", "removed": "at equal fractions removed"}
+"""the paper's first"""
 
 
 class Agreement(NamedTuple):
@@ -52,7 +53,12 @@ class RankPanel(NamedTuple):
     rows: tuple[RankRow, ...]
     """by `morf_place`"""
     agreement: Mapping[str, Agreement]
-    """by pairing; missing where nothing can be compared"""
+    """by pairing, the paper's first; missing where nothing can be compared"""
+
+    @property
+    def words(self) -> str:
+        """Whether the two orders agree, by the paper's pairing where it can be had; "" if that is not known."""
+        return next((found.words for found in self.agreement.values()), "")
 
 
 def rank_panels(
@@ -93,7 +99,8 @@ def _agreement(table: pd.DataFrame, evaluator: str, imputer: str) -> dict[str, A
     rows = table[np.logical_and.reduce(same) & (table["order_a"] != table["order_b"]) & table["spearman"].notna()]
     ends = [rows[name] if name in rows else pd.Series(np.nan, rows.index) for name in ("low", "high")]
     found = zip(rows["pairing"], rows["spearman"], *ends, strict=True)
-    return {str(pairing): Agreement(float(value), float(low), float(high)) for pairing, value, low, high in found}
+    by_pairing = {pairing: Agreement(float(value), float(low), float(high)) for pairing, value, low, high in found}
+    return {pairing: by_pairing[pairing] for pairing in PAIRINGS if pairing in by_pairing}
 
 
 def signed(value: float) -> str:

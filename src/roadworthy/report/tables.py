@@ -1,10 +1,13 @@
 """Tables formatted for people."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from roadworthy.statistics import BlockKey, Standing, leading_score
+from roadworthy.statistics.scores import table_blocks
 
 _GAP = "–"
 
@@ -39,7 +42,7 @@ def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:
     parts: list[str] = []
     for evaluator, rows in table.groupby("evaluator", sort=False):
         texts = [
-            f"{share:.1%} [{low:.1%}, {high:.1%}]".replace("%", " %")
+            f"{share:.1%} [{max(0.0, low):.1%}, {high:.1%}]".replace("%", " %")
             for share, low, high in zip(rows["accuracy"], rows["low"], rows["high"], strict=True)
         ]
         if len(set(texts)) == 1:  # without retraining, for example, whatever the imputer
@@ -50,15 +53,24 @@ def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:
     return "; ".join(parts)
 
 
-def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
-    """The ranking, narrow enough for a terminal: rank, method, and the leading score with its interval."""
-    lead = next(name for name in ("srg", "morf", "lerf") if name in table and table[name].notna().any())
+def short_ranking(table: pd.DataFrame, standings: Mapping[BlockKey, Standing]) -> pd.DataFrame:
+    """The ranking, narrow enough for a terminal: in each block the methods by their rank, then the controls.
+
+    Ranks are among the methods. The leading score has its interval.
+    """
+    blocks = table_blocks(table)
+    ranks = {
+        row: _rank(*standings[key].rank(method)) if method in standings[key].methods else _GAP
+        for key, block in blocks.items()
+        for row, method in block["method"].items()
+    }
+    table = pd.concat([block.sort_values("control", kind="stable") for block in blocks.values()])
+    lead = leading_score(table)
     titles = {"srg": "LeRF − MoRF", "morf": "MoRF ↓", "lerf": "LeRF ↑"}
     scores = [table[f"{lead}{end}"] for end in ("", "_low", "_high")]
-    ranks = [table[f"{lead}_rank{end}"] for end in ("", "_low", "_high")]
     short = pd.DataFrame(
         {
-            "rank": [_rank(*values) for values in zip(*ranks, strict=True)],
+            "rank": [ranks[row] for row in table.index],
             "method": table["method"] + np.where(table["control"], " (control)", ""),
             titles[lead]: [_score(*values) for values in zip(*scores, strict=True)],
         }
@@ -71,9 +83,7 @@ def short_ranking(table: pd.DataFrame) -> pd.DataFrame:
     return short
 
 
-def _rank(rank: Any, low: Any, high: Any) -> str:
-    if pd.isna(rank):
-        return _GAP
+def _rank(rank: int, low: int, high: int) -> str:
     return f"{rank}" if low == high else f"{rank} ({low}–{high})"
 
 

@@ -1,6 +1,6 @@
 """The ranking on a terminal, with agreement and warnings; the conclusion comes last, where one looks first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from roadworthy.report.findings import Card
 from roadworthy.report.tables import setting_title, short_ranking
-from roadworthy.statistics import CONFIDENCE
+from roadworthy.statistics import CONFIDENCE, BlockKey, Standing
 
 LEGEND = "◦ control  ↓ lower ↑ higher is better  [ ] {:g} % interval  ( ) possible ranks"
 
@@ -32,6 +32,7 @@ def titled_table(title: str, *columns: str, numbers: Sequence[str] = ()) -> Tabl
 def show_ranking(
     console: Console,
     ranking: pd.DataFrame,
+    standings: Mapping[BlockKey, Standing],
     agreement: pd.DataFrame | None = None,
     *,
     state: str,
@@ -50,7 +51,8 @@ def show_ranking(
     """
     several = ranking["evaluator"].nunique() > 1
     for (evaluator, imputer), block in ranking.groupby(["evaluator", "imputer"], sort=False):
-        console.print(_ranking_table(setting_title(imputer, evaluator if several else None), block))
+        title = setting_title(imputer, evaluator if several else None)
+        console.print(_ranking_table(title, short_ranking(block, standings)))
         console.print()
     _say(console, LEGEND.format(100 * confidence), style="dim")
     if accuracy:
@@ -121,20 +123,19 @@ def _list(console: Console, title: str, lines: Sequence[str]) -> None:
     console.print()
     console.print(Text(title, style="bold"))
     for line in lines:
-        _say(console, fill(line, console.width, initial_indent="- ", subsequent_indent="  "))
+        _say(console, fill(line, console.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False))
 
 
-def _ranking_table(title: str, block: pd.DataFrame) -> Table:
-    rows = short_ranking(block)
+def _ranking_table(title: str, rows: pd.DataFrame) -> Table:
     names = [str(column) for column in rows.columns]
     table = titled_table(title, *names, numbers=[name for name in names if name not in ("rank", "method")])
     for column in table.columns:
         column.no_wrap = True
-    for row, control in zip(rows.itertuples(index=False), block["control"], strict=True):
+    for row in rows.itertuples(index=False):
         cells = dict(zip(names, (str(cell).replace(" (control)", " ◦") for cell in row), strict=True))
         rank, _, possible = cells["rank"].partition(" ")
         cells["rank"] = f"{rank:>2} {possible}".rstrip()
-        table.add_row(*map(escape, cells.values()), style="dim" if control else None)
+        table.add_row(*map(escape, cells.values()), style="dim" if cells["method"].endswith(" ◦") else None)
     return table
 
 

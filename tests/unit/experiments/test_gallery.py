@@ -48,8 +48,9 @@ def test_kept_pixels_are_unchanged_and_removed_ones_are_the_most_relevant():
     (morf, lerf) = image.removals["truth"]
     assert np.array_equal(morf.imputed[:, ~morf.removed], image.image[:, ~morf.removed])
     relevant = WORLD.truth[0].bool().numpy()
-    assert relevant[morf.removed].all()
-    assert not lerf.removed[relevant].any() or lerf.removed.sum() > (~relevant).sum()
+    assert relevant.sum() <= morf.removed.sum()
+    assert morf.removed[relevant].all()
+    assert not lerf.removed[relevant].any()
 
 
 def test_images_that_the_model_gets_right_and_wrong_are_shown_and_counted():
@@ -103,6 +104,7 @@ def test_without_labels_nothing_is_called_right():
     assert all(image.title.endswith(image.label) and image.label.startswith("predicted") for image in found.images)
 
 
+@pytest.mark.filterwarnings("ignore::roadworthy.core.errors.LowAccuracyWarning")
 def test_the_probability_is_that_of_the_class_that_was_explained():
     labels = (WORLD.labels + 1) % 4  # all wrong
     found = shown(compared((WORLD.images, labels), target="prediction"))

@@ -59,6 +59,8 @@ def test_what_is_left_is_unknown_until_every_kind_of_work_was_measured():
     pace.done(maps("GB", BLOCKS[0]), 2.0)
     assert pace.measured
     assert pace.seconds_left == 8 + 2 + 7 * 1
+    pace.done(maps("IG", BLOCKS[1]), 8.0)
+    assert pace.seconds_left == 2 + 7 * 1  # by its own rate, not by the mean of both methods
 
 
 def test_trainings_are_not_counted_like_sweeps():
@@ -99,20 +101,20 @@ def listened(monkeypatch, clock, seconds, workers=1):
 
 
 def test_a_long_run_is_estimated_once_and_then_reported_now_and_then(monkeypatch, clock):
-    # 12 items of 20 s: all work was done once after the maps of GB, the 4th item: 8 × 20 s are left, about 3 minutes.
-    # Lines follow after 30 s, 60 s later and 120 s later, each when an item begins or ends.
+    # 12 items of 20 s: after maps and a point of IG, a sixth of the work, 10 × 20 s are left, about 3 minutes. Lines
+    # follow after 30 s, 60 s later and 120 s later, each when an item begins or ends.
     lines = listened(monkeypatch, clock, 20.0)
     assert lines == [
-        "comparing: sweep 1 of 4: IG (17 %, about 3 min left, 45 s so far)",
         "comparing: about 3 min left",
+        "comparing: sweep 1 of 4: IG (17 %, about 3 min left, 45 s so far)",
         "comparing: sweep 2 of 4: GB (42 %, about 2 min left, 2 min so far)",
         "comparing: sweep 4 of 4: GB (92 %, about 20 s left, 4 min so far)",
     ]
 
 
 def test_several_workers_are_that_much_faster(monkeypatch, clock):
-    assert "comparing: about 80 s left" not in listened(monkeypatch, clock, 20.0, workers=2)
-    assert "comparing: about 1 min left" in listened(monkeypatch, clock, 20.0, workers=2)
+    # 200 s of work are left, as above, for two workers: 100 s.
+    assert "comparing: about 2 min left" in listened(monkeypatch, clock, 20.0, workers=2)
 
 
 def test_a_short_run_writes_nothing_to_a_log(monkeypatch, clock):

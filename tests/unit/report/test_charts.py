@@ -1,14 +1,13 @@
 """Coordinates, ticks and labels of the page's charts."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from predictions import BAD, GOOD, curve_study, endurance_study, study
 from roadworthy import statistics
 from roadworthy.report.html import curves, forest, slope
 from roadworthy.report.html.markers import SHAPES
-from roadworthy.report.html.scales import levels, round_values, spread
+from roadworthy.report.html.scales import levels, round_values
 from roadworthy.report.palette import MARKERS, colors
 
 
@@ -77,34 +76,20 @@ def test_ranks_among_methods_leave_out_controls():
     assert (equal.rank("a"), equal.rank("b")) == ((1, 1, 2), (1, 1, 2))
 
 
-def test_slopes_show_the_rank_by_each_order():
+def test_slopes_show_the_rank_by_each_order_with_equal_ranks_apart():
     # MoRF: a falls fastest. LeRF: c stays highest, a and b are equal.
     table = {
         ("morf", "linear"): {"a": {0.5: 0.1}, "b": {0.5: 0.2}, "c": {0.5: 0.3}, "control": {0.5: 0.0}},
         ("lerf", "linear"): {"a": {0.5: 0.5}, "b": {0.5: 0.5}, "c": {0.5: 0.9}, "control": {0.5: 1.0}},
     }
     ranking = statistics.ranking(curve_study(table), ["control"])
-    ranks = slope.order_ranks(ranking).set_index("method")
-    assert ranks.loc[["a", "b", "c"], "morf"].tolist() == [1, 2, 3]
-    assert ranks.loc[["a", "b", "c"], "lerf"].tolist() == [2, 2, 1]
     (panel,) = slope.slopes(ranking, None, dict.fromkeys("abc", 0), ["a"], ("no-retrain", "linear"))
+    assert {line.name: line.ranks for line in panel.lines} == {"a": (1, 2), "b": (2, 2), "c": (3, 1)}
     assert "1 of 3 methods have the same rank in both" in panel.label  # b
-    assert len({line.right for line in panel.lines}) == 3  # equal ranks are drawn apart
-
-
-def test_agreement_of_the_orders_is_given_with_its_interval():
-    columns = ["evaluator", "order", "imputer"]
-    row = {f"{name}_{side}": value for side, order in (("a", "morf"), ("b", "lerf"))
-           for name, value in zip(columns, ("no-retrain", order, "linear"), strict=True)}  # fmt: skip
-    table = pd.DataFrame([
-        {**row, "pairing": "removed", "spearman": -0.25, "low": -0.5, "high": 0.125},
-        {**row, "pairing": "kept", "spearman": np.nan, "low": np.nan, "high": np.nan},
-    ])  # fmt: skip
-    assert slope.order_agreement(table, "no-retrain", "linear") == [
-        "−0.25 [−0.50, +0.12] at equal fractions removed",
-        "undefined at equal fractions kept: there is nothing to rank",
-    ]
-    assert slope.order_agreement(table, "no-retrain", "fixed") == []
+    assert (
+        {line.left for line in panel.lines} == {line.right for line in panel.lines} == {26, 50, 74}
+    )  # 14 + 24 (k − ½)
+    assert [line.name for line in panel.lines][-1] == "a"  # above the others
 
 
 def test_ticks_are_round_and_few():
@@ -114,8 +99,7 @@ def test_ticks_are_round_and_few():
         assert 2 <= len(values) <= 7, width
 
 
-def test_labels_keep_their_distance_and_stay_inside():
-    assert spread([50, 50, 50], 10, 0, 60) == [40, 50, 60]
+def test_labels_of_controls_take_another_line_where_they_would_overlap():
     assert levels([10, 12, 14], ["random", "edges", "center"]) == [0, 1, 2]
 
 

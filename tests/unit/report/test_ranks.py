@@ -56,6 +56,7 @@ def test_panels_hold_the_agreement_of_their_own_setting_in_both_pairings(ranking
     assert fixed.agreement["removed"].value == pytest.approx(-np.sqrt(0.9))
     assert linear.agreement["removed"].value == pytest.approx(np.sqrt(0.9))
     assert set(linear.agreement) == {"removed"}
+    assert linear._replace(agreement={}).words == ""
 
 
 def test_one_order_or_one_method_has_no_panel(ranking):

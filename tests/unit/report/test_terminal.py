@@ -16,8 +16,24 @@ def shown(predictions, controls=(), width=120, terminal=False, **options):
         file=io.StringIO(), width=width, force_terminal=terminal, color_system="standard" if terminal else None
     )
     ranking = statistics.ranking(predictions, controls)
-    show_ranking(console, ranking, **{"state": "NOT YET", "conclusion": "good is the best", **options})
+    show_ranking(
+        console,
+        ranking,
+        standings_of(predictions, ranking, controls),
+        **{"state": "NOT YET", "conclusion": "good is the best", **options},
+    )
     return console.file.getvalue()
+
+
+def standings_of(predictions, ranking, controls):
+    return statistics.standings(ranking, statistics.pairwise(predictions, controls), copies=(), margin=0.02)
+
+
+def test_methods_are_ranked_among_themselves_and_controls_follow():
+    # random is better than bad, but no rival: bad is still the second of two methods.
+    text = shown(study(good=GOOD, bad=BAD, random=GOOD), controls=("random",))
+    rows = [line.split() for line in text.splitlines() if line.split()[1:2] in (["good"], ["bad"], ["random"])]
+    assert [row[0] for row in rows] == ["1", "2", "–"]
 
 
 def test_the_best_method_comes_first_and_controls_are_marked():

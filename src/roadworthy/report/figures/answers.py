@@ -28,9 +28,9 @@ def answered(gallery: Gallery, example: AnsweredImage) -> Figure:
     for panel in panels.flat:
         panel.set_axis_off()
     _picture(panels[0, 0], example.image, "original", example.answer)
-    for line, (method, row) in zip(panels, rows.items(), strict=True):
+    for number, (line, (method, row)) in enumerate(zip(panels, rows.items(), strict=True)):
         for panel, step in zip(line[1:], row, strict=False):
-            _picture(panel, step.picture.pixels, step.caption if line is panels[0] else "", step.answer)
+            _picture(panel, step.picture.pixels, "" if number else step.caption, step.answer)
             arrow = "→" if step.caption in ("removed", "imputed") else ""
             panel.annotate(arrow, (0, 0.5), (-4, 0), xycoords="axes fraction", textcoords="offset points", ha="right",
                            va="center", fontsize=9, color=GRAY)  # fmt: skip
@@ -44,7 +44,7 @@ def answered(gallery: Gallery, example: AnsweredImage) -> Figure:
 def _picture(panel: Axes, pixels: object, title: str, answer: Answer | None) -> None:
     panel.set_axis_on()
     show(panel, pixels)  # type: ignore[arg-type]
-    panel.set_title("\n".join(wrap(title, 16)), fontsize=7)
+    panel.set_title("\n".join(wrap(title, 18)), fontsize=7)
     if answer is not None:
         panel.set_xlabel(literal(_answer(answer)), color=RIGHT if answer.correct else WRONG, fontsize=7)
 

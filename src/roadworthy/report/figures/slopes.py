@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from roadworthy.report.figures.style import GRAY, NOTE, PAGE, literal, setting_name, styled
 from roadworthy.report.labels import shortened
 from roadworthy.report.palette import Look
-from roadworthy.report.ranks import RankPanel, RankRow
+from roadworthy.report.ranks import PAIRINGS, RankPanel, RankRow
 
 COLUMNS = 2
-_PAIRINGS = {"removed": "at equal fractions removed", "kept": "at LeRF kept = MoRF removed"}
 
 
 @styled
@@ -24,7 +23,7 @@ def slopes(
     columns = min(COLUMNS, len(panels))
     lines = -(-len(panels) // columns)
     most = max(len(panel.rows) for panel in panels)
-    height = lines * (1.1 + 0.21 * most) + (0.25 if headline else 0)
+    height = lines * (1.22 + 0.21 * most) + (0.25 if headline else 0)
     figure = Figure(figsize=(PAGE if columns > 1 else PAGE / 2, height), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False)
     figure.get_layout_engine().set(wspace=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
@@ -68,8 +67,8 @@ def _line(axis: Axes, row: RankRow, look: Look, strong: bool) -> None:
 
 
 def _titles(axis: Axes, panel: RankPanel) -> None:
-    found = [f"Spearman {panel.agreement[name]} {text}" for name, text in _PAIRINGS.items() if name in panel.agreement]
-    words = f": {panel.agreement['removed'].words}" if "removed" in panel.agreement else ""
-    axis.set_title(setting_name(panel.imputer, panel.evaluator) + words, fontsize=8, pad=6 + 9.5 * len(found))
+    found = [f"Spearman {agreement} {PAIRINGS[name]}" for name, agreement in panel.agreement.items()]
+    title = "\n".join(filter(None, [setting_name(panel.imputer, panel.evaluator), panel.words]))
+    axis.set_title(title, fontsize=8, pad=6 + 9.5 * len(found))
     axis.annotate("\n".join(found), (0.5, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", ha="center",
                   va="bottom", fontsize=NOTE, color=GRAY, linespacing=1.3)  # fmt: skip

@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from roadworthy.report.html.scales import Axis, Tick, shortened, spread
+from roadworthy.report.html.scales import Axis, Tick
+from roadworthy.report.labels import shortened, spread
 from roadworthy.report.tables import setting_title
 
 WIDTH, HEIGHT = 500, 312
 LEFT, RIGHT, TOP, BOTTOM = 50, 116, 30, 46
-MOST_LETTERS = 14
+MOST_LETTERS = 12
 
 TITLES = {"morf": "MoRF: most relevant first, lower is better", "lerf": "LeRF: least relevant first, higher is better"}
 

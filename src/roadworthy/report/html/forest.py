@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.report.html.scales import Axis, Tick, levels, shortened
+from roadworthy.report.html.scales import Axis, Tick, levels
+from roadworthy.report.labels import shortened
 from roadworthy.statistics import SCORES, Standing
 
 WIDTH, LEFT, RIGHT = 560, 132, 54
 ROW, BOTTOM, LABEL = 25, 46, 15
-MOST_LETTERS = 15
+LETTER, FEW_LETTERS, MOST_LETTERS = 7.6, 13, 30
+"""width of a letter; names have room for so many, and for more of them at the cost of the plot"""
 
 SCORE_TITLES = {
     "srg": "ROAD score: LeRF area − MoRF area, higher is better",
@@ -47,6 +49,8 @@ class Forest(NamedTuple):
     """for screen readers"""
     title: str
     """of the axis"""
+    left: float
+    """where the plot begins"""
     height: float
     top: float
     rows: list[Row]
@@ -64,7 +68,9 @@ def forest(standing: Standing, numbers: Mapping[str, int], most: int | None = No
     shown = standing.rows.loc[list(methods), [standing.score + end for end in ("", "_low", "_high")]].to_numpy()
     start, end = np.nanmin([*shown.ravel(), *marks.values()]), np.nanmax([*shown.ravel(), *marks.values()])
     room = 0.04 * ((end - start) or 1.0)
-    axis = Axis(start - room, end + room, LEFT, WIDTH - RIGHT)
+    letters = max(FEW_LETTERS, min(MOST_LETTERS, max(map(len, methods))))
+    left = max(LEFT, round(30 + LETTER * letters))
+    axis = Axis(start - room, end + room, left, WIDTH - RIGHT)
     ordered = sorted(marks, key=marks.__getitem__)
     heights = levels([axis.at(marks[name]) for name in ordered], ordered)
     top = 6 + LABEL * (1 + max(heights, default=-1))
@@ -72,27 +78,28 @@ def forest(standing: Standing, numbers: Mapping[str, int], most: int | None = No
     return Forest(
         _label(standing),
         SCORE_TITLES[standing.score],
+        left,
         bottom + BOTTOM,
         top,
-        [_row(standing, name, numbers[name], axis, top + ROW * (k + 0.5)) for k, name in enumerate(methods)],
+        [_row(standing, name, numbers[name], axis, top + ROW * (k + 0.5), letters) for k, name in enumerate(methods)],
         [
             Reference(name, axis.at(marks[name]), top - 6 - LABEL * level)
             for name, level in zip(ordered, heights, strict=True)
         ],
-        _blind(standing, [axis.at(value) for value in marks.values()]),
+        _blind(standing, [axis.at(value) for value in marks.values()], left),
         axis.ticks(),
         len(standing.methods) - len(methods),
     )  # fmt: skip
 
 
-def _row(standing: Standing, name: str, number: int, axis: Axis, y: float) -> Row:
+def _row(standing: Standing, name: str, number: int, axis: Axis, y: float, letters: int) -> Row:
     score, low, high = (float(standing.rows[standing.score + end][name]) for end in ("", "_low", "_high"))
     known = not np.isnan(low)
     text = f"{name}: {score:.3f}{f' [{low:.3f}, {high:.3f}]' if known else ''}".replace("-", "−")
     return Row(
         standing.rank(name)[0],
         name,
-        shortened(name, MOST_LETTERS),
+        shortened(name, letters),
         number,
         y,
         axis.at(score),
@@ -103,11 +110,11 @@ def _row(standing: Standing, name: str, number: int, axis: Axis, y: float) -> Ro
     )
 
 
-def _blind(standing: Standing, marks: list[float]) -> tuple[float, float] | None:
+def _blind(standing: Standing, marks: list[float], left: float) -> tuple[float, float] | None:
     if not marks:
         return None
     higher = SCORES[standing.score].higher_is_better
-    return (LEFT, max(marks)) if higher else (min(marks), WIDTH - RIGHT)
+    return (left, max(marks)) if higher else (min(marks), WIDTH - RIGHT)
 
 
 def _label(standing: Standing) -> str:

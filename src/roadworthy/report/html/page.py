@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from roadworthy import statistics
 from roadworthy.core.files import write_atomically
+from roadworthy.report.emphasis import emphasized
 from roadworthy.report.findings import Findings
 from roadworthy.report.html import audit, curves, forest, slope
 from roadworthy.report.html.downloads import downloads
@@ -109,14 +110,13 @@ def _sections(findings: Findings, looks: Mapping[str, Look]) -> dict[str, Any]:
     ranking, numbers = findings.ranking, numbers_of(looks)
     main = None if ranking is None else statistics.preferred_block(ranking, findings.preferred)
     standing = _main_standing(findings)
-    strong = _emphasized(standing)
+    strong = () if standing is None else emphasized(standing.rows.reset_index(), findings.copies)
     agreement = findings.agreement
     return {
         "settings": _tables(findings, numbers),
         "whole_forest": forest.forest(standing, numbers) if standing and len(standing.methods) > FIRST_ROWS else None,
         "slopes": [] if ranking is None or main is None else slope.slopes(ranking, agreement, numbers, strong, main),
         "slope_title": _slope_title(findings),
-        "slope_box": slope,
         "rows": [] if findings.curves is None else curves.rows(
             findings.curves, findings.controls, numbers, strong, findings.chance, main
         ),
@@ -153,14 +153,6 @@ def _tables(findings: Findings, numbers: Mapping[str, int]) -> list[Tables]:
         )
         for standing in _standings(findings)
     ]
-
-
-def _emphasized(standing: Standing | None) -> list[str]:
-    """The first three methods, the best blind control, and random."""
-    if standing is None:
-        return []
-    random = [name for name in standing.controls if name == "random"]
-    return list(dict.fromkeys([*standing.methods[:3], *standing.controls[:1], *random]))
 
 
 def _legend(findings: Findings, standing: Standing | None, numbers: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -42,25 +42,6 @@ def round_values(start: float, end: float, most: int = 6) -> list[float]:
     return [round(k * step, 12) + 0.0 for k in range(first, last + 1)]
 
 
-def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places moved apart so that neighbors keep the gap, within the bounds if there is room.
-
-    >>> spread([10, 11, 50], 10, 0, 60)
-    [10.0, 20.0, 50.0]
-    """
-    order = sorted(range(len(places)), key=lambda k: places[k])
-    moved = [float(place) for place in places]
-    floor = low
-    for k in order:
-        moved[k] = max(moved[k], floor)
-        floor = moved[k] + gap
-    ceiling = high
-    for k in reversed(order):
-        moved[k] = min(moved[k], ceiling)
-        ceiling = moved[k] - gap
-    return [round(place, 1) for place in moved]
-
-
 def levels(places: Sequence[float], texts: Sequence[str]) -> list[int]:
     """For labels centered at these places: the first level on which each overlaps none before it.
 
@@ -77,11 +58,3 @@ def levels(places: Sequence[float], texts: Sequence[str]) -> list[int]:
         ends.setdefault(level, []).append((place - half, place + half))
         chosen.append(level)
     return chosen
-
-
-def shortened(name: str, most: int) -> str:
-    """
-    >>> shortened("Grad-CAM++ of layer4", 12)
-    'Grad-CAM++ …'
-    """
-    return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -5,16 +5,18 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from roadworthy.report.html.scales import shortened
+from roadworthy.report.labels import shortened
+from roadworthy.report.ranks import RankPanel, RankRow, rank_panels
 from roadworthy.report.tables import setting_title
-from roadworthy.statistics.scores import table_blocks
 
-WIDTH, SIDE, TOP, ROW, BOTTOM = 420, 138, 14, 24, 34
-MOST_LETTERS = 15
+SIDE, BETWEEN, TOP, ROW, BOTTOM = 138, 144, 14, 24, 34
+LETTER, MOST_LETTERS = 7.8, 24
+"""width of a letter; longer names are cut"""
 
 
 class Line(NamedTuple):
     number: int
+    """of the method, on the whole page"""
     name: str
     short: str
     left: float
@@ -27,25 +29,13 @@ class Line(NamedTuple):
 class Panel(NamedTuple):
     title: str
     agreement: Sequence[str]
-    """of the two orders, in words"""
+    """of the two orders, per pairing of the fractions"""
     label: str
+    side: float
+    """room for the names on either side"""
+    width: float
     height: float
     lines: Sequence[Line]
-
-
-def order_ranks(block: pd.DataFrame) -> pd.DataFrame:
-    """Of the methods of a block, without controls: `morf` and `lerf`, the rank by each area; 1 is best.
-
-    Equal areas share a rank. Methods that lack an order are left out.
-    """
-    if not {"morf", "lerf"} <= set(block.columns):
-        return pd.DataFrame(columns=["method", "morf", "lerf"])
-    rows = block[~block["control"] & block["morf"].notna() & block["lerf"].notna()]
-    ranks = {
-        order: rows[order].round(12).rank(method="min", ascending=order == "morf").astype(int)
-        for order in ("morf", "lerf")
-    }
-    return pd.DataFrame({"method": rows["method"], **ranks}).reset_index(drop=True)
 
 
 def slopes(
@@ -57,54 +47,28 @@ def slopes(
 ) -> list[Panel]:
     """One panel per evaluator and imputer, that of the conclusion first. None where there are not two methods."""
     several = ranking["evaluator"].nunique() > 1
-    blocks = sorted(table_blocks(ranking).items(), key=lambda entry: (entry[0].evaluator, entry[0].imputer) != main)
-    panels = []
-    for key, block in blocks:
-        ranks = order_ranks(block)
-        if len(ranks) > 1:
-            title = setting_title(key.imputer, key.evaluator if several else None)
-            words = [] if agreement is None else order_agreement(agreement, key.evaluator, key.imputer)
-            panels.append(_panel(title, words, ranks, numbers, strong))
-    return panels
+    found = rank_panels(ranking, pd.DataFrame() if agreement is None else agreement, main)
+    ordered = sorted(found, key=lambda panel: (panel.evaluator, panel.imputer) != main)
+    return [_panel(panel, several, numbers, strong) for panel in ordered]
 
 
-def order_agreement(agreement: pd.DataFrame, evaluator: str, imputer: str) -> list[str]:
-    """How far MoRF and LeRF agree there, per pairing of the fractions, with the interval where it is known."""
-    same = (agreement[["evaluator_a", "evaluator_b"]] == evaluator).all(axis=1)
-    same &= (agreement[["imputer_a", "imputer_b"]] == imputer).all(axis=1)
-    rows = agreement[same & (agreement["order_a"] != agreement["order_b"])]
-    texts = []
-    for row in rows.to_dict("records"):
-        value, low, high = row["spearman"], row.get("low", float("nan")), row.get("high", float("nan"))
-        where = f"at equal fractions {row['pairing']}"
-        if pd.isna(value):
-            texts.append(f"undefined {where}: there is nothing to rank")
-            continue
-        interval = "" if pd.isna(low) else f" [{low:+.2f}, {high:+.2f}]"
-        texts.append(f"{value:+.2f}{interval}".replace("-", "−") + f" {where}")
-    return texts
+def _panel(panel: RankPanel, several: bool, numbers: Mapping[str, int], strong: Sequence[str]) -> Panel:
+    title = setting_title(panel.imputer, panel.evaluator if several else None)
+    lines = [_line(row, numbers[row.method], row.method in strong) for row in panel.rows]
+    side = max(SIDE, round(50 + LETTER * max(len(line.short) for line in lines)))
+    same = sum(row.morf == row.lerf for row in panel.rows)
+    return Panel(
+        title,
+        [f"{value} at equal fractions {pairing}" for pairing, value in panel.agreement.items()],
+        f"{title}: ranks by MoRF and by LeRF; {same} of {len(lines)} methods have the same rank in both.",
+        side,
+        2 * side + BETWEEN,
+        TOP + ROW * len(lines) + BOTTOM,
+        # Emphasized lines are drawn last, above the others.
+        sorted(lines, key=lambda line: line.strong),
+    )
 
 
-def _panel(
-    title: str, agreement: Sequence[str], ranks: pd.DataFrame, numbers: Mapping[str, int], strong: Sequence[str]
-) -> Panel:
-    places = {order: ranks[order].rank(method="first").astype(int).tolist() for order in ("morf", "lerf")}
-    lines = [
-        Line(
-            numbers[method],
-            method,
-            shortened(method, MOST_LETTERS),
-            TOP + ROW * (left - 0.5),
-            TOP + ROW * (right - 0.5),
-            (morf, lerf),
-            method in strong,
-        )
-        for method, morf, lerf, left, right in zip(
-            ranks["method"], ranks["morf"].tolist(), ranks["lerf"].tolist(), places["morf"], places["lerf"], strict=True
-        )
-    ]
-    same = sum(line.ranks[0] == line.ranks[1] for line in lines)
-    label = f"{title}: ranks by MoRF and by LeRF; {same} of {len(lines)} methods have the same rank in both."
-    # Emphasized lines are drawn last, above the others.
-    ordered = sorted(lines, key=lambda line: line.strong)
-    return Panel(title, agreement, label, TOP + ROW * len(lines) + BOTTOM, ordered)
+def _line(row: RankRow, number: int, strong: bool) -> Line:
+    left, right = (TOP + ROW * (place - 0.5) for place in (row.morf_place, row.lerf_place))
+    return Line(number, row.method, shortened(row.method, MOST_LETTERS), left, right, (row.morf, row.lerf), strong)

@@ -112,7 +112,13 @@
   }
   const others = (event) => { for (const svg of all(".chart.aim")) if (!svg.contains(event.target)) leave(svg); };
   document.addEventListener("pointerdown", others);
-  window.addEventListener("scroll", () => all(".chart.aim").forEach(leave), { passive: true });
+  const follow = (svg) => {
+    const box = svg.getBoundingClientRect(), seen = box.bottom > 0 && box.top < window.innerHeight;
+    // Focusing a chart may scroll it into view slowly.
+    if (seen || document.activeElement === svg) place(svg, Number(svg.querySelector(".cross").getAttribute("x1")));
+    else leave(svg);
+  };
+  window.addEventListener("scroll", () => all(".chart.aim").forEach(follow), { passive: true });
 
   const press = (key, on) => {
     key.setAttribute("aria-pressed", String(on));
@@ -137,10 +143,9 @@
     const copy = svg.cloneNode(true), { width, height } = svg.viewBox.baseVal;
     for (const line of all(".off, .cross", copy)) line.remove();
     for (const node of [copy, ...all("*", copy)]) for (const name of ["class", "tabindex", "data-column", "data-near"]) node.removeAttribute(name);
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
     copy.setAttribute("width", width);
     copy.setAttribute("height", height);
-    const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const ground = document.createElementNS(svg.namespaceURI, "rect");
     for (const [name, value] of [["width", width], ["height", height], ["fill", "#ffffff"]]) ground.setAttribute(name, value);
     copy.prepend(ground);
     return new XMLSerializer().serializeToString(copy);
