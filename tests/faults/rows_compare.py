@@ -117,6 +117,8 @@ COMPARE = [
     Row("compare: until without no-retrain", compare(**TRAIN, until="best", methods={"G": "gradient", "I": "ig"}), InputError, "no-retrain"),
     *argument("channel_reduction", ("mean", "", "SUM", "abs", "max"), InputError, "choose one",
               methods={"own": lambda model, batch, key: batch.images}),
+    *argument("autocast", ("half", 16, True, torch.float16), InputError, "'bfloat16' or 'float16'"),
+    *argument("channels_last", ("yes", 1, None), InputError, "True or False"),
     *argument("device", ("tpu", "cuda:99", "gpu", "cpu:x", "cuda:-2"), InputError, "'cpu'"),
     *(
         Row(f"compare: a model that {what}", compare(model=model), ModelError, cure)

@@ -76,6 +76,8 @@ KEYS = [
     *key("evaluation.margin", (-0.1, "0.02", NAN, INF, True, []), "evaluation.margin"),
     *key("evaluation.judges", (["no-retrain"],), "evaluators"),
     *key("run.batch_size", (0, -1, *NUMBERS), "run.batch_size"),
+    *key("run.autocast", ('"half"', "16", "true"), "run.autocast"),
+    *key("run.channels_last", ('"yes"', "1"), "run.channels_last"),
     *key("run.map_batch_size", (0, -1, *NUMBERS), "run.map_batch_size"),
     *key("run.block_size", (0, -1, *NUMBERS), "run.block_size"),
     *key("run.threads", (0, -1, *NUMBERS), "run.threads"),

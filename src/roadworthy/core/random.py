@@ -44,6 +44,10 @@ class Key:
         """A random permutation of `range(size)`, from the stream of `sample`."""
         return self._stream(sample).permutation(size)
 
+    def permutations(self, ids: Sequence[int], size: int) -> Tensor:
+        """int64 `(n, size)`: the `permutation` of each id."""
+        return torch.from_numpy(np.stack([self.permutation(sample, size) for sample in ids]))
+
     @contextmanager
     def torch_rng(self) -> Iterator[None]:
         """Seed the global generators of torch and numpy inside the block and restore them afterwards.

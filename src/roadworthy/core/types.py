@@ -48,6 +48,10 @@ class Batch:
             rows = slice(start, min(start + size, len(self)))
             yield rows, self[rows]
 
+    def repeated(self, times: int) -> "Batch":
+        """All images again and again."""
+        return Batch(self.ids.repeat(times), self.images.repeat(times, 1, 1, 1), self.labels.repeat(times))
+
     def to(self, device: torch.device) -> "Batch":
         """The same batch with images and labels on `device`. Ids stay on the CPU, where random numbers are drawn."""
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
@@ -100,14 +104,17 @@ class Imputer(Protocol):
     """Fills removed pixels. Any function `(batch, removed, key) -> images` is one."""
 
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
-        """Impute the removed pixels. Kept pixels stay bit-equal; the input is not modified."""
+        """Impute the removed pixels. Kept pixels stay bit-equal; the input is not modified.
+
+        The input is on the CPU, or for a part marked `on_device = True` where the model is; so is the result.
+        """
 
 
 class Evaluator(Protocol):
     """Predicts on imputed images. ROAD and ROAR differ only in the evaluator."""
 
     def __call__(self, images: Images, removed: Removed) -> Tensor:
-        """Probabilities `(n, classes)` on the CPU; `removed` is for models that can drop inputs."""
+        """Probabilities `(n, classes)` on any device; `removed` is for models that can drop inputs."""
 
 
 @runtime_checkable

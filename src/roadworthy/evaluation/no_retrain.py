@@ -8,7 +8,7 @@ from torch import Tensor
 
 from roadworthy.core.types import Images, Removed
 from roadworthy.models.normalized import Normalized
-from roadworthy.models.prediction import predict
+from roadworthy.models.prediction import probabilities
 
 
 @final
@@ -20,4 +20,5 @@ class NoRetrain:
     device: torch.device | None = None
 
     def __call__(self, images: Images, removed: Removed) -> Tensor:
-        return predict(self.model, images, self.device or self.model.device)
+        """On the device of the model; the sweep checks them for NaN when it brings them back."""
+        return probabilities(self.model, images, self.device or self.model.device)

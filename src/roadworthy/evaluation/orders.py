@@ -4,20 +4,26 @@ Ties are broken at random per image, by key: never by position, never by a thres
 80 % of its pixels exactly the requested fraction is removed too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from roadworthy.core.device import CPU, on_device, shuffles, stays_on_device
 from roadworthy.core.random import Key
 from roadworthy.core.types import Ids, Maps, Order, Ranks
 
 
+@on_device
 def most_relevant_first(maps: Maps, ids: Ids, key: Key) -> Ranks:
     """MoRF: rank 0 is the pixel with the highest value."""
+    if maps.device != CPU:
+        shuffled = shuffles(key.fold("ties"), tuple(ids.tolist()), maps[0].numel(), maps.device)
+        return _shuffled_ranks(maps.detach().flatten(1), shuffled).reshape(maps.shape)
     flat = maps.detach().reshape(len(maps), -1).cpu().numpy()
     ties = key.fold("ties")
     # One image at a time: a sort of whole batches would gain nothing, and only tied images need random numbers.
@@ -32,6 +38,10 @@ class Reversed:
 
     of: Order
 
+    @property
+    def on_device(self) -> bool:
+        return stays_on_device(self.of)
+
     def __call__(self, maps: Maps, ids: Ids, key: Key) -> Ranks:
         return backwards(self.of(maps, ids, key))
 
@@ -44,13 +54,36 @@ def backwards(ranks: Ranks) -> Ranks:
 
 
 def rank(orders: Mapping[str, Order], maps: Maps, ids: Ids, key: Key) -> dict[str, Ranks]:
-    """The ranks of every order by name; an order and its reverse are sorted once."""
+    """The ranks of every order by name, on the device of `maps`; an order and its reverse are sorted once."""
     sorts = {name: order.of if isinstance(order, Reversed) else order for name, order in orders.items()}
-    ranks = {order: order(maps, ids, key) for order in set(sorts.values())}
+    ranks = {order: _ranked(order, maps, ids, key) for order in set(sorts.values())}
     return {
         name: backwards(ranks[sorts[name]]) if isinstance(order, Reversed) else ranks[order]
         for name, order in orders.items()
     }
+
+
+def _ranked(order: Order, maps: Maps, ids: Ids, key: Key) -> Ranks:
+    if stays_on_device(order) or maps.device == CPU:
+        return order(maps, ids, key)
+    return order(maps.cpu(), ids, key).to(maps.device)
+
+
+def draw_ties(orders: Sequence[Order], ids: Ids, pixels: int, key: Key, device: torch.device) -> None:
+    """Draw the tie-breaking for these images and move it to `device`, before they are ranked there."""
+    if device != CPU and any(stays_on_device(order) for order in orders):
+        shuffles(key.fold("ties"), tuple(ids.tolist()), pixels, device)
+
+
+def _shuffled_ranks(maps: Tensor, shuffled: Tensor) -> Tensor:
+    """The ranks of `_descending_ranks` for all images at once, `(n, pixels)`: a stable sort of shuffled pixels.
+
+    Whether an image has ties is not asked, as the answer would have to be waited for.
+    """
+    values = maps.gather(1, shuffled) + 0.0  # turns -0 into 0, which some sorts distinguish
+    leaving = shuffled.gather(1, values.sort(dim=1, stable=True).indices)
+    last_first = torch.arange(maps.shape[1] - 1, -1, -1, device=maps.device).expand_as(leaving)
+    return torch.empty_like(leaving).scatter_(1, leaving, last_first)
 
 
 def _descending_ranks(maps: NDArray[np.float32], sample: int, ties: Key) -> NDArray[np.int64]:

@@ -3,28 +3,36 @@
 import warnings
 
 import torch
+from torch import Tensor
 
 from roadworthy.core.errors import InputError, ShapeError, UnstableModelWarning
 from roadworthy.core.types import Batch, Images, Ranks, Removed
 from roadworthy.models.normalized import Normalized
-from roadworthy.models.prediction import predict
+from roadworthy.models.prediction import predict, returned_nan
 
-STABLE = 1e-3
-"""Probabilities may differ by this much between two calls: convolutions add in another order for another batch."""
+STABLE, STABLE_REDUCED = 1e-3, 0.05
+"""Probabilities may differ by this much between two calls: convolutions add in another order for another batch. In
+reduced precision they differ by more."""
 
 
 def check_stable(model: Normalized, batch: Batch, device: torch.device) -> None:
     """Warn if a model answers differently when asked again, or when an image comes alone."""
+    stable = STABLE if model.autocast is None else STABLE_REDUCED
     first, again = (predict(model, batch.images, device) for _ in range(2))
-    if (difference := float((first - again).abs().max())) > STABLE:
+    if (difference := float((first - again).abs().max())) > stable:
         _warn(f"the model answers differently when asked again (by up to {difference:.3g} in probability)", "dropout")
         return
     alone = torch.cat([predict(model, image[None], device) for image in batch.images])
-    if (difference := float((first - alone).abs().max())) > STABLE:
+    if (difference := float((first - alone).abs().max())) > stable:
         _warn(
             f"the model answers differently when an image comes alone (by up to {difference:.3g} in probability)",
             "batch normalization",
         )
+
+
+def check_probabilities(probabilities: Tensor) -> None:
+    if torch.isnan(probabilities).any():
+        raise returned_nan()
 
 
 def _warn(what: str, cause: str) -> None:
@@ -42,7 +50,7 @@ def check_ranks(name: str, ranks: Ranks, images: Images) -> None:
     if not isinstance(ranks, torch.Tensor) or tuple(ranks.shape) != shape:
         returned = tuple(ranks.shape) if isinstance(ranks, torch.Tensor) else f"a {type(ranks).__name__}"
         raise ShapeError(f"order {name!r} returned {returned}: return ranks {shape}, 0 is removed first")
-    pixels = torch.arange(shape[1] * shape[2])
+    pixels = torch.arange(shape[1] * shape[2], device=ranks.device)
     if not (ranks.flatten(1).sort(dim=1).values == pixels).all():
         raise InputError(
             f"order {name!r} returned ranks that are no permutation: give each pixel of an image a rank of its own, "

@@ -4,6 +4,7 @@ images ─attribution► maps ─order► ranks ─fraction► removed ─impute
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from roadworthy.attributions.maps import ChannelReduction, as_maps
+from roadworthy.core.device import CPU, ahead, moved, stays_on_device, sweep_device
 from roadworthy.core.errors import ShapeError
 from roadworthy.core.masks import removed_at
 from roadworthy.core.random import Key
@@ -32,7 +34,8 @@ from roadworthy.core.types import (
     Removed,
 )
 from roadworthy.evaluation.guard import Guard
-from roadworthy.evaluation.orders import rank
+from roadworthy.evaluation.orders import draw_ties, rank
+from roadworthy.models.prediction import returned_nan
 
 IMPUTED_AT_ONCE = 32 << 20
 """Bytes of images that are imputed in one call."""
@@ -93,9 +96,16 @@ def imputed(
     for start in range(0, len(fractions), together):
         chunk = fractions[start : start + together]
         masks = [removed_at(ranks, fraction) for fraction in chunk]
-        rows = torch.arange(len(batch)).repeat(len(chunk))
-        images = _checked(imputer, imputer(batch[rows], torch.cat(masks), key), (len(rows), *batch.images.shape[1:]))
+        images = _filled(imputer, batch.repeated(len(chunk)), torch.cat(masks), key)
         yield from zip(masks, torch.split(images, len(batch)), strict=True)
+
+
+def _filled(imputer: Imputer, batch: Batch, removed: Removed, key: Key) -> Images:
+    """On the device of the batch, also by an imputer that knows the CPU only."""
+    device, shape = batch.images.device, tuple(batch.images.shape)
+    if device == CPU or stays_on_device(imputer):
+        return _checked(imputer, imputer(batch, removed, key), shape)
+    return _checked(imputer, imputer(batch.to(CPU), removed.cpu(), key), shape).to(device)
 
 
 def _checked(imputer: Imputer, images: Any, shape: tuple[int, ...]) -> Images:
@@ -115,6 +125,16 @@ class Curve(NamedTuple):
     seed: int
 
 
+class Piece(NamedTuple):
+    """The images that are evaluated at once, where they are evaluated."""
+
+    batch: Batch
+    maps: Maps
+    targets: Labels
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+
 def sweep(
     curves: Mapping[Curve, Sequence[float]],
     orders: Mapping[str, Order],
@@ -124,36 +144,101 @@ def sweep(
     batch: Batch,
     targets: Labels,
     batch_size: int,
+    device: torch.device = CPU,
 ) -> Iterator[tuple[Curve, float, Predictions]]:
     """Predictions of one method at the fractions of each curve, on images with known labels.
 
     Images are ranked once per seed: an order and its reverse share the sort, all imputers and fractions the ranks.
+    On a `device` everything is ranked, imputed and predicted there; predictions come back once per piece of
+    `batch_size` images, while the images and random numbers of the next piece are drawn and moved.
     """
-    pieces: dict[tuple[Curve, float], list[Predictions]] = {
+    device = sweep_device(device)
+    seeds = {
+        seed: list(group)
+        for seed, group in groupby(sorted(curves, key=lambda curve: curve.seed), key=lambda curve: curve.seed)
+    }
+    parts: dict[tuple[Curve, float], list[Predictions]] = {
         (curve, fraction): [] for curve, fractions in curves.items() for fraction in fractions
     }
-    for rows, piece in batch.split(batch_size):
-        for seed, same_seed in groupby(sorted(curves, key=lambda curve: curve.seed), key=lambda curve: curve.seed):
-            key, group = Key(seed), list(same_seed)
-            used = {curve.order: orders[curve.order] for curve in group}
-            ranks = rank(used, maps[rows], piece.ids, key)
-            for curve in group:
-                fractions = curves[curve]
-                images = imputed(imputers[curve.imputer], piece, ranks[curve.order], fractions, key)
-                for fraction, (removed, filled) in zip(fractions, images, strict=True):
-                    probabilities = evaluators[curve](filled, removed)
-                    pieces[curve, fraction].append(predictions(piece, targets[rows], probabilities))
-    for (curve, fraction), parts in pieces.items():
-        yield curve, fraction, Predictions.join(parts)
+
+    def placed(rows: slice) -> Piece:
+        piece = _placed(batch[rows], maps[rows], targets[rows], device)
+        for seed, group in seeds.items():
+            _draw(group, orders, imputers, piece, Key(seed))
+        return piece
+
+    for piece in ahead(placed, [rows for rows, _ in batch.split(batch_size)], device):
+        results = _measured(curves, seeds, orders, imputers, evaluators, piece)
+        for point, predicted in _collected(piece, results):
+            parts[point].append(predicted)
+    for (curve, fraction), predictions in parts.items():
+        yield curve, fraction, Predictions.join(predictions)
+
+
+def _placed(batch: Batch, maps: Maps, targets: Labels, device: torch.device) -> Piece:
+    images, maps, placed_targets = (moved(tensor, device) for tensor in (batch.images, maps, targets))
+    return Piece(replace(batch, images=images), maps, placed_targets, _numpy(batch.ids), _numpy(batch.labels))
+
+
+def _draw(
+    group: Sequence[Curve], orders: Mapping[str, Order], imputers: Mapping[str, Imputer], piece: Piece, key: Key
+) -> None:
+    """Draw early what depends on key and ids alone; on the CPU nothing is gained by that."""
+    device, pixels = piece.maps.device, piece.maps[0].numel()
+    if device == CPU:
+        return
+    draw_ties([orders[curve.order] for curve in group], piece.batch.ids, pixels, key, device)
+    for imputer in {curve.imputer: imputers[curve.imputer] for curve in group}.values():
+        if hasattr(imputer, "draw"):
+            imputer.draw(piece.batch, key)
+
+
+def _measured(
+    curves: Mapping[Curve, Sequence[float]],
+    seeds: Mapping[int, Sequence[Curve]],
+    orders: Mapping[str, Order],
+    imputers: Mapping[str, Imputer],
+    evaluators: Mapping[Curve, Evaluator],
+    piece: Piece,
+) -> dict[tuple[Curve, float], Tensor]:
+    """What is needed of the probabilities at each point, where they are."""
+    results = {}
+    for seed, group in seeds.items():
+        key = Key(seed)
+        ranks = rank({curve.order: orders[curve.order] for curve in group}, piece.maps, piece.batch.ids, key)
+        for curve in group:
+            fractions = curves[curve]
+            images = imputed(imputers[curve.imputer], piece.batch, ranks[curve.order], fractions, key)
+            for fraction, (removed, filled) in zip(fractions, images, strict=True):
+                results[curve, fraction] = _summary(evaluators[curve](filled, removed), piece.targets)
+    return results
+
+
+def _collected(
+    piece: Piece, results: Mapping[tuple[Curve, float], Tensor]
+) -> Iterator[tuple[tuple[Curve, float], Predictions]]:
+    """The results of a piece, brought back all at once."""
+    together = torch.stack(list(results.values())).cpu().numpy()
+    for point, summary in zip(results, together, strict=True):
+        yield point, _predictions(piece.ids, piece.labels, summary)
+
+
+def _summary(probabilities: Tensor, targets: Labels) -> Tensor:
+    """float64 `(3, n)`, which holds all exactly: predicted class, probability of the target, 1 where NaN occurs."""
+    known = probabilities.to(targets.device)
+    probability = known.gather(1, targets[:, None])[:, 0]
+    return torch.stack([known.argmax(dim=1).double(), probability.double(), known.isnan().any(dim=1).double()])
+
+
+def _predictions(ids: NDArray[np.int64], labels: NDArray[np.int64], summary: NDArray[np.float64]) -> Predictions:
+    predicted, probability, invalid = summary
+    if invalid.any():
+        raise returned_nan()
+    return Predictions(ids, labels, predicted.astype(np.int64), probability.astype(np.float32))
 
 
 def predictions(batch: Batch, targets: Labels, probabilities: Tensor) -> Predictions:
-    return Predictions(
-        ids=_numpy(batch.ids),
-        labels=_numpy(batch.labels),
-        predicted=_numpy(probabilities.argmax(dim=1)),
-        probability=probabilities.gather(1, targets[:, None])[:, 0].numpy(),
-    )
+    return _predictions(_numpy(batch.ids), _numpy(batch.labels), _summary(probabilities, targets).cpu().numpy())
 
 
 def _numpy(integers: Tensor) -> NDArray[np.int64]:

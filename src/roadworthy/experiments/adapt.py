@@ -101,7 +101,7 @@ def as_imputers(imputers: Any, data: Dataset) -> dict[str, Imputer | GainRecipe]
     if not named_imputers:
         raise InputError("imputers is empty: give at least one, such as 'linear'")
     check_names("imputer", named_imputers)
-    return {name: _as_imputer(imputer, data) for name, imputer in named_imputers.items()}
+    return {name: as_imputer(imputer, data) for name, imputer in named_imputers.items()}
 
 
 def _named_imputers(imputers: Any) -> dict[str, Any]:
@@ -117,7 +117,8 @@ def _named_imputers(imputers: Any) -> dict[str, Any]:
     return result
 
 
-def _as_imputer(imputer: Any, data: Dataset) -> Imputer | GainRecipe:
+def as_imputer(imputer: Any, data: Dataset | None) -> Imputer | GainRecipe:
+    """An object as it is; a name is looked up, and needs `data`."""
     if isinstance(imputer, GainRecipe):
         return imputer
     if not isinstance(imputer, str):

@@ -13,6 +13,7 @@ from roadworthy.core.types import Order
 from roadworthy.experiments.design import EarlyStopping, Until
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
 from roadworthy.experiments.registry import lookup
+from roadworthy.models.prediction import AUTOCAST
 
 MOST_SEEDS = 1000
 
@@ -129,6 +130,20 @@ def early_stopping_of(
     if "no-retrain" not in evaluators:
         raise InputError(f"until={until!r} ranks the methods without retraining: add 'no-retrain' to evaluators")
     return EarlyStopping(until, confidence, margin)
+
+
+def checked_autocast(name: Any) -> torch.dtype | None:
+    if name is None:
+        return None
+    if name not in AUTOCAST:
+        raise InputError(f"autocast={name!r}: choose {' or '.join(map(repr, AUTOCAST))}, or leave it out")
+    return AUTOCAST[name]
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"{name}={value!r}: give True or False")
+    return value
 
 
 def checked_device(name: Any) -> torch.device:

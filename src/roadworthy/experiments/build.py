@@ -42,7 +42,7 @@ from roadworthy.experiments.worker import Worker
 from roadworthy.models import load
 from roadworthy.models.loading import WEIGHTS, named
 from roadworthy.models.normalized import Normalized
-from roadworthy.models.prediction import fastest_device
+from roadworthy.models.prediction import AUTOCAST, accelerated, fastest_device
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.loop import Loss
 from roadworthy.training.trainer import Augment, Trainer, readable
@@ -179,7 +179,9 @@ def _blocks(split: str, rows: Sequence[tuple[int, ...]], prints: Sequence[str]) 
 def _model_spec(plan: Plan, prints: Fingerprints) -> Spec:
     """Predictions from probabilities differ from those from logits; log-probabilities make no difference."""
     outputs = {"outputs": prints.outputs} if prints.outputs == "probabilities" else {}
-    return {**_fingerprinted(plan.model, "model", prints), "weights": prints.model, **outputs}
+    autocast = {"autocast": plan.autocast} if plan.autocast else {}
+    layout = {"channels_last": True} if plan.channels_last else {}
+    return {**_fingerprinted(plan.model, "model", prints), "weights": prints.model, **outputs, **autocast, **layout}
 
 
 def _method_spec(plan: Plan, name: str, prints: Fingerprints) -> Spec:
@@ -230,8 +232,9 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
     """All of it but imputers that are trained first: those stay recipes. `untrained`: the model with fresh weights."""
     data = verified(build_data(plan))
     train = readable(build_data(plan, "train")) if plan.train is not None else None
+    model = build_untrained(plan) if untrained else build_model(plan)
     experiment = Experiment(
-        model=build_untrained(plan) if untrained else build_model(plan),
+        model=accelerated(model, AUTOCAST[plan.autocast] if plan.autocast else None, plan.channels_last),
         data=data,
         methods={
             **{name: _with_key(f"methods.{name}", build_method, plan, name, data) for name in plan.methods},

@@ -26,8 +26,10 @@ from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, Mode
 from roadworthy.experiments.arguments import (
     above_zero,
     check_choices,
+    checked_autocast,
     checked_controls,
     checked_device,
+    checked_flag,
     checked_integer,
     checked_methods,
     checked_orders,
@@ -51,7 +53,7 @@ from roadworthy.experiments.stores.scratch import ScratchStore
 from roadworthy.experiments.worker import Worker
 from roadworthy.imputers import DatasetMean, NoisyLinear
 from roadworthy.models.normalized import Normalized, as_model
-from roadworthy.models.prediction import eval_mode
+from roadworthy.models.prediction import accelerated, eval_mode
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe
 from roadworthy.training.trainer import Augment, readable
@@ -82,6 +84,8 @@ def compare(
     map_batch_size: int = 64,
     batch_size: int = 64,
     device: torch.device | str | None = None,
+    autocast: Literal["bfloat16", "float16"] | None = None,
+    channels_last: bool = False,
     progress: bool = True,
 ) -> Comparison:
     """Measure which of `methods` found what `model` uses.
@@ -104,6 +108,8 @@ def compare(
     (docs/statistics.md). Evaluators that train, and copies of the leading
     methods, follow on the images that were taken.
     `batch_size`: images evaluated at once, for speed; `map_batch_size`: images explained at once.
+    `autocast`: let the model predict in "bfloat16" or "float16", `channels_last`: in that memory format, both for
+    speed, mostly on a GPU (docs/performance.md). Attributions do not use them.
     """
     methods = checked_methods(methods)
     controls, seeds, ranked_orders = checked_controls(controls, methods), checked_seeds(seeds), checked_orders(orders)
@@ -119,7 +125,7 @@ def compare(
     blind = [name for name in controls if name in BLIND_CONTROLS]
     stopping = early_stopping_of(until, confidence, margin, len(methods) + len(blind), named_evaluators)
     placed = checked_device(device) if device is not None else None
-    classifier = as_model(model)
+    classifier = accelerated(as_model(model), checked_autocast(autocast), checked_flag("channels_last", channels_last))
     dataset = verified(as_data(data, classifier))
     train_set = readable(as_data(train, classifier)) if train is not None else None
     named_imputers = as_imputers(imputers, dataset)

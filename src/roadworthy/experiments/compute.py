@@ -29,7 +29,7 @@ from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind, threads
 from roadworthy.models.outputs import recognized
-from roadworthy.models.prediction import eval_mode, predict, with_labels
+from roadworthy.models.prediction import accelerated, eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe, train_gain
 from roadworthy.training.loop import curve as training_curve
 from roadworthy.training.trainer import TrainingResult, readable
@@ -118,6 +118,7 @@ def _predictions(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoi
             {curve: _evaluator(experiment, item, inputs) for curve, item in examples.items()},
             *_evaluated_block(worker, first, inputs),
             experiment.batch_size,
+            experiment.device,
         )
     )
 
@@ -143,7 +144,9 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
     )
     result = evaluator.fit(order, imputer, point.fraction, key)
     curve, parts = Curve(point.order, point.imputer, point.evaluator, point.seed), []
-    model = recognized(result.model, first_images(experiment.data), experiment.device)
+    own = experiment.model
+    model = accelerated(result.model, own.autocast, own.channels_last)
+    model = recognized(model, first_images(experiment.data), experiment.device)
     with eval_mode(model, experiment.device):
         predictor = NoRetrain(model, experiment.device)
         for need in baselines:
@@ -157,6 +160,7 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
                 batch,
                 targets,
                 experiment.batch_size,
+                experiment.device,
             )
             parts.append(predicted)
     in_order = Predictions.join(parts).take(sorted(range(len(rows)), key=rows.__getitem__))
@@ -207,7 +211,7 @@ def _evaluated_block(
     """Maps, images with known labels, and targets of one block."""
     baseline = baseline or of_kind(item, "baseline")[0]
     block, known = block_of(baseline), as_predictions(inputs[baseline.id])
-    batch = replace(worker.batch(block), labels=torch.from_numpy(np.array(known.labels)))
+    batch = replace(worker.placed(block), labels=torch.from_numpy(np.array(known.labels)))
     maps = [need for need in of_kind(item, "maps", block.split) if block_of(need).index == block.index]
     found = torch.from_numpy(np.array(inputs[maps[0].id]["maps"])) if maps else _no_maps(batch)
     return found, batch, _targets(worker.experiment, known)

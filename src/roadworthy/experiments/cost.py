@@ -151,6 +151,7 @@ def _point_seconds(experiment: Experiment, imputer: Imputer, batch: Batch) -> fl
                 batch[:count],
                 batch.labels[:count],
                 experiment.batch_size,
+                experiment.device,
             )
         )
 

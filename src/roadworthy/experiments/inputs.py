@@ -33,8 +33,9 @@ def input_facts(experiment: Experiment) -> dict[str, str]:
             methods.setdefault(described_baseline(baseline, with_mean), []).append(name)
     several = len(methods) > 1
     baselines = [f"{text}: {', '.join(names)}" if several else text for text, names in methods.items()]
-    kind = experiment.model.outputs
+    kind, reduced = experiment.model.outputs, experiment.model.autocast
     return {
         **({"Baseline": "; ".join(baselines)} if baselines else {}),
         **({"Outputs": f"{kind}, not logits"} if kind != "logits" else {}),
+        **({"Precision": f"predictions in {str(reduced).removeprefix('torch.')}"} if reduced else {}),
     }

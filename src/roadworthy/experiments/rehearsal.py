@@ -8,12 +8,13 @@ from itertools import product
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import as_maps
 from roadworthy.core import errors
+from roadworthy.core.device import sweep_device
 from roadworthy.core.errors import NotLogitsWarning
 from roadworthy.core.random import Key
 from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import rank
-from roadworthy.evaluation.part_checks import check_imputed, check_ranks, check_stable
+from roadworthy.evaluation.part_checks import check_imputed, check_probabilities, check_ranks, check_stable
 from roadworthy.evaluation.sweep import explain, imputed
 from roadworthy.experiments.accuracy_check import check_accuracy
 from roadworthy.models.prediction import eval_mode, predict, with_labels
@@ -51,14 +52,16 @@ def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, ima
             batch = replace(batch, labels=probabilities.argmax(dim=1))
         maps = explain(experiment.methods, experiment.model, batch, experiment.map_key, experiment.channel_reduction)
         evaluator, key = NoRetrain(experiment.model, experiment.device), Key(seed)
-        ranks = rank(experiment.orders, next(iter(maps.values())), batch.ids, key)
+        device = sweep_device(experiment.device)
+        batch, relevance = batch.to(device), next(iter(maps.values())).to(device)
+        ranks = rank(experiment.orders, relevance, batch.ids, key)
         for order in experiment.orders:
             check_ranks(order, ranks[order], batch.images)
         for order, (name, imputer) in product(experiment.orders, experiment.imputers.items()):
             if not isinstance(imputer, GainRecipe):
                 for removed, filled in imputed(imputer, batch, ranks[order], [max(fractions)], key):
                     check_imputed(name, batch, removed, filled)
-                    evaluator(filled, removed)
+                    check_probabilities(evaluator(filled, removed))
         check_accuracy(experiment)
 
 

@@ -10,7 +10,8 @@ from roadworthy.core.masks import FRACTIONS, checked_fractions, removed_at
 from roadworthy.core.random import Key
 from roadworthy.core.types import Images, Imputer, Removed
 from roadworthy.datasets import Arrays
-from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_imputers
+from roadworthy.datasets.arrays import checked_batch
+from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_imputer
 from roadworthy.experiments.compare import compare
 from roadworthy.experiments.registry import lookup
 
@@ -23,13 +24,13 @@ def impute(imputer: Imputer | str, images: Any, removed: Any, *, seed: int = 0, 
     >>> impute(NoisyLinear(noise=0), images, removed)[0, 0, 0]
     tensor([0.2000, 0.3000, 0.4000])
     """
-    data = Arrays(images, ids=ids)
-    (batch,) = data.batches(len(data))
+    batch = checked_batch(images, ids)
     mask = torch.as_tensor(removed)
     expected = (len(batch), *batch.images.shape[-2:])
     if mask.dtype != torch.bool or tuple(mask.shape) != expected:
         raise ShapeError(f"removed is {mask.dtype} {tuple(mask.shape)}: give a bool mask {expected}, True = removed")
-    (built,) = as_imputers({"imputer": imputer}, data).values()
+    # A name may stand for an imputer that is made from the images, as "mean" is.
+    built = as_imputer(imputer, Arrays(batch.images) if isinstance(imputer, str) else None)
     return built(batch, mask, Key(seed))  # type: ignore[operator]
 
 

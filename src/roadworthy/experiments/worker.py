@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import torch
 
+from roadworthy.core.device import moved, sweep_device
 from roadworthy.core.errors import DataError, InputError
 from roadworthy.core.types import Batch, Dataset, Imputer
 from roadworthy.datasets.blocks import BlockReader
@@ -35,6 +37,7 @@ class Worker:
             self._data["train"] = experiment.train
         self._readers = {split: BlockReader(data) for split, data in self._data.items()}
         self._last: dict[str, Batch] = {}
+        self._placed: dict[str, tuple[Batch, Batch]] = {}
 
     def batch(self, block: Block) -> Batch:
         """The images of a block, checked whenever they are read."""
@@ -43,6 +46,14 @@ class Worker:
             self._check(batch, block)
             self._last[block.split] = batch
         return batch
+
+    def placed(self, block: Block) -> Batch:
+        """The images of a block where they are imputed: moved once, for all methods."""
+        batch = self.batch(block)
+        if batch is not self._placed.get(block.split, (None,))[0]:
+            images = moved(batch.images, sweep_device(self.experiment.device))
+            self._placed[block.split] = batch, replace(batch, images=images)
+        return self._placed[block.split][1]
 
     def _check(self, batch: Batch, block: Block) -> None:
         check_batch(batch, self._data[block.split].ids[list(block.rows)])

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from roadworthy.core.device import on_device
 from roadworthy.core.errors import ShapeError, WeightsError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Removed
@@ -21,6 +22,7 @@ from roadworthy.imputers.noise import Noise
 _PREFIX = "generator."
 
 
+@on_device
 @final
 @dataclass(frozen=True, eq=False)
 class Gain:
@@ -76,16 +78,24 @@ class Gain:
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
         images = batch.images
         self._check_size(images)
-        noise = Noise.drawn(key, batch.ids, tuple(images.shape[1:]), 1.0)
         mask = removed[:, None].to(images.device)
-        generated = self._generated(images, mask, noise.fields[noise.rows]).to(images.device)
-        return torch.where(mask, generated, images)
+        field = self._noise(batch, key).each(images.device)
+        return torch.where(mask, self._generated(images, mask, field).to(images.device), images)
+
+    def draw(self, batch: Batch, key: Key) -> None:
+        """Draw the noise for these images and move it to their device, before they are imputed."""
+        self._noise(batch, key)
+
+    def _noise(self, batch: Batch, key: Key) -> Noise:
+        return Noise.drawn(key, batch.ids, tuple(batch.images.shape[1:]), 1.0, batch.images.device)
 
     def _generated(self, images: Images, removed: Tensor, field: Tensor) -> Images:
-        """One image at a time: the order of summation in a convolution may depend on the batch size."""
+        """On the CPU one image at a time: the order of summation in a convolution may depend on the batch size."""
         device = self.generator.mean.device
         images, removed, field = (tensor.to(device).contiguous() for tensor in (images, removed, field))
         with torch.no_grad():
+            if device.type != "cpu":
+                return self.generator(images, removed, field)  # type: ignore[no-any-return]
             rows = [slice(row, row + 1) for row in range(len(images))]
             return torch.cat([self.generator(images[row], removed[row], field[row]) for row in rows])
 

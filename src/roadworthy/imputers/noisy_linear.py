@@ -6,6 +6,7 @@ Solvers of the linear system are functions `solve(images, removed, weights, nois
 from dataclasses import dataclass
 from typing import Protocol, final
 
+from roadworthy.core.device import CPU, on_device
 from roadworthy.core.errors import EverythingRemovedError, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Removed
@@ -26,6 +27,7 @@ def solve_fast(images: Images, removed: Removed, weights: tuple[float, float], n
     return solve(images, removed, weights, noise)
 
 
+@on_device
 @final
 @dataclass(frozen=True)
 class NoisyLinear:
@@ -49,10 +51,22 @@ class NoisyLinear:
             raise RangeError(f"NoisyLinear(weights={self.weights}): give (direct, diagonal), direct > 0, diagonal >= 0")
 
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
-        _check_some_kept(removed, batch)
+        if batch.images.device == CPU:
+            _check_some_kept(removed, batch)
+            return self.solve(batch.images, removed, self.weights, self._noise(batch, key))
+        try:  # elsewhere the solver notices too, without waiting for the device once more
+            return self.solve(batch.images, removed, self.weights, self._noise(batch, key))
+        except EverythingRemovedError:
+            _check_some_kept(removed, batch)
+            raise
+
+    def draw(self, batch: Batch, key: Key) -> None:
+        """Draw the noise for these images and move it to their device, before they are imputed."""
+        self._noise(batch, key)
+
+    def _noise(self, batch: Batch, key: Key) -> Noise | None:
         shape = tuple(batch.images.shape[1:])
-        noise = Noise.drawn(key, batch.ids, shape, self.noise) if self.noise > 0 else None
-        return self.solve(batch.images, removed, self.weights, noise)
+        return Noise.drawn(key, batch.ids, shape, self.noise, batch.images.device) if self.noise > 0 else None
 
 
 def _check_some_kept(removed: Removed, batch: Batch) -> None:

@@ -77,6 +77,10 @@ class Normalized(nn.Module):
     std: Tensor
     outputs: str = "logits"
     """what the network returns; `models/outputs.py` finds out"""
+    autocast: torch.dtype | None = None
+    """precision of predictions, lower than that of the weights; see `models.prediction.accelerated`"""
+    channels_last: bool = False
+    """memory format of predictions"""
 
     def __init__(self, network: Any, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0):
         super().__init__()

@@ -1,7 +1,8 @@
 """Querying a classifier: eval mode, device placement and probabilities."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import replace
 from threading import Lock, RLock
 from weakref import WeakKeyDictionary
@@ -12,6 +13,9 @@ from torch import Tensor, nn
 from roadworthy.core.errors import ModelError, RangeError
 from roadworthy.core.types import UNLABELED, Batch, Images, Model
 from roadworthy.models.normalized import Logits, Normalized
+
+AUTOCAST: Mapping[str, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+"""Precisions in which a model may compute its predictions, by name."""
 
 
 @contextmanager
@@ -26,11 +30,25 @@ def eval_mode(model: Normalized, device: torch.device | None = None) -> Iterator
         model.eval()
         try:
             model.to(device)
-            yield device
+            with _channels_last(model):
+                yield device
         finally:
             model.to(original)
             for module, training in modes:
                 module.training = training
+
+
+@contextmanager
+def _channels_last(model: Normalized) -> Iterator[None]:
+    """The weights of convolutions with channels last, if the model asks for it; as before on exit."""
+    weights = [p for p in model.parameters() if model.channels_last and p.ndim == 4 and p.is_contiguous()]
+    try:
+        for weight in weights:
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+        yield
+    finally:
+        for weight in weights:
+            weight.data = weight.data.contiguous()
 
 
 _LOCKS: "WeakKeyDictionary[nn.Module, RLock]" = WeakKeyDictionary()
@@ -51,18 +69,40 @@ def fastest_device() -> torch.device:
 
 
 def predict(model: Model, images: Images, device: torch.device) -> Tensor:
-    """Probabilities `(n, classes)`, on the CPU; NaN raises a ModelError.
+    """Probabilities `(n, classes)`, on the CPU; NaN raises a ModelError."""
+    predicted = probabilities(model, images, device).cpu()
+    if torch.isnan(predicted).any():
+        raise returned_nan()
+    return predicted
+
+
+def probabilities(model: Model, images: Images, device: torch.device) -> Tensor:
+    """Probabilities `(n, classes)`, on `device` and unchecked, so that nobody waits for them.
 
     Those of a model that returns probabilities are taken as they are: a second softmax would flatten them. For
     log-probabilities the softmax is exact.
     """
-    with torch.no_grad():
-        outputs: Tensor = model(images.to(device)).float()
-        given = getattr(model, "outputs", "logits") == "probabilities"
-        probabilities = (outputs if given else outputs.softmax(dim=1)).cpu()
-    if torch.isnan(probabilities).any():
-        raise ModelError("the model returned NaN: check its weights and its normalization (images are in [0, 1])")
-    return probabilities
+    reduced: torch.dtype | None = getattr(model, "autocast", None)
+    placed = images.to(device)
+    if getattr(model, "channels_last", False):
+        placed = placed.contiguous(memory_format=torch.channels_last)
+    with torch.no_grad(), torch.autocast(device.type, reduced) if reduced else nullcontext():
+        outputs: Tensor = model(placed)
+    given = getattr(model, "outputs", "logits") == "probabilities"
+    return outputs.float() if given else outputs.float().softmax(dim=1)
+
+
+def returned_nan() -> ModelError:
+    return ModelError("the model returned NaN: check its weights and its normalization (images are in [0, 1])")
+
+
+def accelerated(model: Normalized, autocast: torch.dtype | None, channels_last: bool) -> Normalized:
+    """The model with other options of prediction; the given one is not changed. Attributions do not use them."""
+    if autocast is None and not channels_last:
+        return model
+    fast = copy(model)  # shares network and buffers
+    fast.autocast, fast.channels_last = autocast, channels_last
+    return fast
 
 
 def with_labels(batch: Batch, probabilities: Tensor) -> Batch:

@@ -10,6 +10,7 @@ from torch import nn
 import gains
 import roadworthy as rw
 import worlds
+from pretend_device import DEVICE, PretendDevice
 from roadworthy.attributions.controls import blurred
 from roadworthy.core.results import Copy
 from roadworthy.datasets import Arrays
@@ -238,3 +239,13 @@ def test_workers_are_started_once_for_all_waves_and_not_at_all_if_nothing_is_mis
 def test_a_training_without_its_parts_is_an_error(changes, message):
     with pytest.raises(rw.errors.InputError, match=message):
         run(experiment(**changes), evaluators=("retrain",), train_blocks=())
+
+
+def test_a_block_moves_to_the_device_once_for_all_methods():
+    worker, (first, second, _) = Worker(experiment(device=DEVICE)), blocks("test", ROWS)
+    with PretendDevice() as device:
+        placed = [worker.placed(block) for block in (first, first, second, second, first)]
+    assert device.to_device == [(4, 3, 12, 12)] * 3
+    assert placed[0] is placed[1]
+    assert torch.equal(placed[2].images.inner, WORLD.images[4:8])
+    assert placed[2].ids.device == placed[2].labels.device == torch.device("cpu")

@@ -104,6 +104,10 @@ class Plan:
     block_size: int | None = None
     """images per recorded block"""
     threads: int = 1
+    autocast: Literal["bfloat16", "float16"] | None = None
+    """precision in which the model predicts, lower than that of its weights"""
+    channels_last: bool = False
+    """memory format in which the model predicts"""
     folder: Path = Path()
     """what relative paths are relative to"""
     text: str = ""

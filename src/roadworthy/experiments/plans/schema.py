@@ -14,6 +14,7 @@ from roadworthy.evaluation.experiment import EVALUATORS
 from roadworthy.experiments.plans.plan import CONTROLS, ORDERS, STRATEGIES
 from roadworthy.experiments.plans.plan_errors import check_name, one_of
 from roadworthy.experiments.registry import REGISTRY
+from roadworthy.models.prediction import AUTOCAST
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe
 
@@ -66,6 +67,8 @@ class _Run(TypedDict, total=False):
     batch_size: Count
     block_size: Count
     threads: Count
+    autocast: Annotated[str, one_of(tuple(AUTOCAST))]
+    channels_last: bool
 
 
 @with_config(_STRICT)

@@ -740,3 +740,33 @@ def fill_planes(
         _store_channel(space, mask, _F4(mean), out)
         if deviation > 0:
             _add_noise(out, mask, noise[rows[n], c], _F4(deviation))
+
+
+@_cached
+def judged(
+    records: NDArray[np.float64], unit: NDArray[np.float64], tolerance: float
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Errors and iterations of planes `(n, c)` by the rule of `_converge`, from the records of `multigrid_torch.py`.
+
+    `records` `(iterations, 3, n, c)`: step length, share of the last direction, largest value of the cycle's result.
+    The energy of the error only falls, so a plane that once was within the tolerance is so at the end.
+    """
+    count, _, images, channels = records.shape
+    errors, iterations = np.full((images, channels), np.inf), np.full((images, channels), count)
+    steps = np.empty((2, count))
+    for n in range(images):
+        for c in range(channels):
+            for i in range(count):
+                largest = records[i, 2, n, c]
+                steps[0, i], steps[1, i] = records[i, 0, n, c], records[i, 1, n, c]
+                if largest == 0:
+                    errors[n, c] = 0.0
+                elif i > 0:
+                    rate = smallest_ritz(steps, i)
+                    errors[n, c] = largest / unit[n, c] * SAFETY * max((1 - rate) / rate, FLOOR)
+                if errors[n, c] <= tolerance:
+                    iterations[n, c] = i + 1
+                    break
+                if not steps[0, i] > 0:
+                    break
+    return errors, iterations
