@@ -7,7 +7,8 @@ and compared on the same images.
     plain_accuracy                     accuracy before removal
     scores                             areas, AOPC and SRG per image; what is ranked together
     intervals, bootstrap, betting      confidence intervals: Student and Wilson, paired bootstrap, anytime-valid
-    paired, pairwise, ranking          differences between methods, tests, groups, ranks; the early stopping rule
+    early_stopping, evidence, anytime  the early stopping rule, the evidence for it, bounds that hold at any time
+    paired, pairwise, ranking          differences between methods, tests, groups, ranks
     agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
     diff                               differences between two runs
     standing                           what the tables establish about a block
@@ -22,7 +23,7 @@ from roadworthy.statistics.completeness import complete_curves
 from roadworthy.statistics.correlation import kendall, krippendorff, spearman
 from roadworthy.statistics.curves import PointPredictions, Setting, Value, curves, per_image
 from roadworthy.statistics.diff import diff
-from roadworthy.statistics.early_stopping import StoppingRule, undecided
+from roadworthy.statistics.early_stopping import StoppingRule, answered, undecided
 from roadworthy.statistics.intervals import CONFIDENCE, mean_interval, share_interval
 from roadworthy.statistics.paired_differences import PairedComparisons, PairedDifferences, paired_comparisons
 from roadworthy.statistics.pairwise import MARGIN, PAIRWISE_COLUMNS, groups, holm, pairwise
@@ -64,6 +65,7 @@ __all__ = [
     "agreement_change",
     "agreement_intervals",
     "agreement_matrix",
+    "answered",
     "aopc",
     "area",
     "betting_interval",

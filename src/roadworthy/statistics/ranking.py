@@ -41,7 +41,8 @@ def ranking(
 
 
 def _block_table(block: Block, names: Sequence[str], confidence: float, stopping: StoppingRule | None) -> pd.DataFrame:
-    comparisons, lead = paired_comparisons(block, confidence, stopping), block.leading_score
+    comparisons = paired_comparisons(block, confidence, stopping, intervals=False)
+    lead = block.leading_score
     tested, tests = (stopping.confidence, stopping.comparisons) if stopping else (confidence, None)
     table = pd.DataFrame(
         {

@@ -93,8 +93,9 @@ def test_ranks_and_groups_of_a_clear_winner_and_two_equal_methods():
 
 
 def test_a_stopping_rule_survives_json():
-    rule = statistics.StoppingRule(confidence=0.95, margin=0.02, comparisons=15)
-    assert statistics.StoppingRule(**json.loads(json.dumps(rule._asdict()))) == rule
+    for named in ({}, {"methods": ("a", "b"), "controls": ("random",), "seed": 3, "images": 100, "finite": True}):
+        rule = statistics.StoppingRule(confidence=0.95, margin=0.02, comparisons=15, **named)
+        assert statistics.StoppingRule.read(json.loads(json.dumps(rule._asdict()))) == rule
 
 
 def test_the_public_names_are_complete():
