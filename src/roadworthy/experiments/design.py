@@ -59,6 +59,8 @@ class Design:
     """of all intervals"""
     margin: float = statistics.MARGIN
     """scores that surely differ by less are tied"""
+    answered: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
+    """whether so many blocks answer the question of early stopping: what is stored under an id never changes"""
     _items: dict[Any, Item] = field(default_factory=dict, init=False, repr=False)
 
     # ── methods and points ───────────────────────────────────────────────────────────────────────────────────────────

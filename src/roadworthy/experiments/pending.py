@@ -60,7 +60,9 @@ def survey(design: Design, store: Store) -> Survey:
             blocks = design.blocks[:count]
             if missing := extended(design.base_methods, quick):
                 return at(missing)
-            if _decided(read_predictions(points, store), rule, design):
+            if count not in design.answered:
+                design.answered[count] = _decided(read_predictions(points, store), rule, design)
+            if design.answered[count]:
                 break
         if missing := extended(design.base_methods, slow):
             return at(missing)
@@ -115,5 +117,5 @@ def _decided(predictions: Mapping[Point, Predictions], rule: statistics.Stopping
 
 def leading_methods(predictions: Mapping[Point, Predictions], design: Design) -> tuple[str, ...]:
     """The best of the user's methods, by the combined score where there are both orders."""
-    ranked = statistics.ranking(predictions)["method"].drop_duplicates()
+    ranked = statistics.methods_by_score(predictions)
     return tuple(name for name in ranked if name in design.methods)[:LEADERS]

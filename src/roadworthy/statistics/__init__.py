@@ -29,7 +29,7 @@ from roadworthy.statistics.paired_differences import PairedComparisons, PairedDi
 from roadworthy.statistics.pairwise import MARGIN, PAIRWISE_COLUMNS, groups, holm, pairwise
 from roadworthy.statistics.per_class import per_class
 from roadworthy.statistics.plain_accuracy import plain_accuracy
-from roadworthy.statistics.ranking import ranking, scores
+from roadworthy.statistics.ranking import methods_by_score, ranking, scores
 from roadworthy.statistics.scores import (
     SCORES,
     Block,
@@ -79,6 +79,7 @@ __all__ = [
     "krippendorff",
     "leading_score",
     "mean_interval",
+    "methods_by_score",
     "overall_alpha",
     "paired_comparisons",
     "pairwise",

@@ -98,6 +98,25 @@ def test_a_stopping_rule_survives_json():
         assert statistics.StoppingRule.read(json.loads(json.dumps(rule._asdict()))) == rule
 
 
+def test_methods_by_score_are_in_the_order_of_the_ranking():
+    points = endurance_study(low=(0.45, 0.55), best=(0.2, 0.8), same=(0.45, 0.55), worst=(0.8, 0.2))
+    assert statistics.methods_by_score(points) == statistics.ranking(points)["method"].tolist()
+    morf = {point: each for point, each in points.items() if point.order == "morf"}
+    assert statistics.methods_by_score(morf) == statistics.ranking(morf)["method"].tolist()
+    assert statistics.methods_by_score(morf)[0] == "best"  # the lower area
+
+
+def test_all_tables_take_the_same_draws():
+    values = np.random.default_rng(0).normal(size=(3, 1, 50))
+    once, again = (statistics.resampled_means(values, draws=200, seed=4) for _ in range(2))
+    assert (once == again).all()
+    # as many images in total as there are, in every draw
+    ones = statistics.resampled_means(np.ones((1, 1, 50)), draws=200, seed=4)
+    assert ones == pytest.approx(1)
+    assert statistics.resampled_means(values[:1], draws=200, seed=4)[:, 0] == pytest.approx(once[:, 0])
+    assert not (statistics.resampled_means(values, draws=200, seed=5) == once).any()
+
+
 def test_the_public_names_are_complete():
     public = {name for name, value in vars(statistics).items() if name[0] != "_" and not isinstance(value, ModuleType)}
     assert public == set(statistics.__all__)
