@@ -6,7 +6,7 @@ import numpy as np
 
 from roadworthy.statistics.betting import betting_interval, betting_p
 from roadworthy.statistics.early_stopping import StoppingRule
-from roadworthy.statistics.evidence import best_evidence, interval, order_evidence, pair_evidence
+from roadworthy.statistics.evidence import best_evidence, interval, pair_evidence, weakest_way
 from roadworthy.statistics.intervals import Array
 
 SMALLEST = float(np.finfo(np.float64).tiny)
@@ -37,8 +37,8 @@ def anytime_bounds(
     if intervals:
         for row, (a, b, error) in enumerate(zip(first, second, errors, strict=True)):
             low[row], high[row] = interval(taken[a] - taken[b], reach, error, population)
-    wealth, decided = pair_evidence(taken, reach, population), _decisions(names, taken, reach, stopping, population)
-    alone = 2 * np.exp(-wealth)
+    wealth = pair_evidence(taken, reach, population)
+    alone, decided = 2 * np.exp(-wealth), _decisions(names, taken, wealth, reach, stopping, population)
     above = np.minimum(decided[first, second], alone[first, second] * total / errors)
     below = np.minimum(decided[second, first], alone[second, first] * total / errors)
     # What is decided excludes 0, whatever the interval of the pair alone.
@@ -49,14 +49,15 @@ def anytime_bounds(
 
 
 def _decisions(
-    names: tuple[str, ...], taken: Array, reach: float, stopping: StoppingRule, population: int | None
+    names: tuple[str, ...], taken: Array, wealth: Array, reach: float, stopping: StoppingRule, population: int | None
 ) -> Array:
     """p-values `(methods, methods)`, for all pairs together, of "the first is better"; 1 where the rule is silent."""
     rows = [row for row, name in enumerate(names) if name in stopping.candidates]
-    evidence = best_evidence if stopping.until == "best" else order_evidence
-    decided = np.ones((len(names), len(names)))
+    decided, pairs = np.ones((len(names), len(names))), np.ix_(rows, rows)
     if len(rows) > 1:
-        decided[np.ix_(rows, rows)] = stopping.decision_factor * np.exp(-evidence(taken[rows], reach, population))
+        best = stopping.until == "best"
+        evidence = best_evidence(taken[rows], reach, population) if best else weakest_way(wealth[pairs])
+        decided[pairs] = stopping.decision_factor * np.exp(-evidence)
     return decided
 
 

@@ -142,13 +142,11 @@ def best_evidence(values: Array, reach: float, population: int | None = None) ->
     return evidence
 
 
-def order_evidence(values: Array, reach: float, population: int | None = None) -> Array:
-    """Log evidence `(methods, methods)` that the first is better than the second, from the evidence of all pairs."""
-    return weakest_way(pair_evidence(values, reach, population))
-
-
 def weakest_way(evidence: Array) -> Array:
-    """[a, b]: of all ways from b to a, the one whose best refuted step has the least evidence."""
+    """Log evidence that a is better than b in the order of all, from that of the pairs `(methods, methods)`.
+
+    [a, b]: of all ways from b to a, the one whose best refuted step has the least evidence.
+    """
     for middle in range(len(evidence)):
         # by way of `middle`, either part may hold the refuted step
         by_way = np.maximum(evidence[:, middle, None], evidence[None, middle, :])
@@ -158,11 +156,10 @@ def weakest_way(evidence: Array) -> Array:
 
 def pair_evidence(values: Array, reach: float, population: int | None = None) -> Array:
     """Log evidence `(methods, methods)` that the first is better than the second, pair by pair; infinite on itself."""
-    count = len(values)
-    evidence: NDArray[np.float64] = np.full((count, count), np.inf)
-    for row in range(count):
-        played = bets(values[row] - np.delete(values, row, axis=0), reach, population)
-        means = played.values.mean(axis=-1)
-        found = [_settled(path, mean, played) for path, mean in zip(played.log_wealth(), means, strict=True)]
-        evidence[row, np.arange(count) != row] = found
+    evidence: Array = np.full((len(values), len(values)), np.inf)
+    for row in range(len(values)):
+        others = np.arange(len(values)) != row
+        played = bets(values[row] - values[others], reach, population)
+        means, paths = played.values.mean(axis=-1), played.log_wealth()
+        evidence[row, others] = [_settled(path, mean, played) for path, mean in zip(paths, means, strict=True)]
     return evidence
