@@ -3,8 +3,8 @@
     python bench/attributions.py [--size 32|224] [--images 16] [--steps 10] [--ig-samples 3] [--gb-samples 20]
 
 CPU seconds for all images, and ratios. Captum computes SG, SQ and Var each from samples of their own; we compute the
-three from the same samples. *Paper*: all eight at the paper's settings (50 steps, 15 and 100 samples), from the cost per
-pass that was measured here. ResNet-20 at 32², ResNet-18 at 224², random weights and images.
+three from the same samples. *Paper*: all eight at the paper's settings (50 steps, 15 and 100 samples), from the cost
+per pass that was measured here. ResNet-20 at 32², ResNet-18 at 224², random weights and images.
 *Optimized*: `rw.models.optimized(model)`, whose maps differ where rounding switches a ReLU; the last table says by how
 much.
 """

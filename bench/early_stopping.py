@@ -126,6 +126,8 @@ def replay(orderings: int) -> None:
             table = np.array(rows)
             cells = [_summary(column, images) for column in table[:, :3].T]
             finished = f"{np.isfinite(table[:, 2]).mean():.0%}"
+            if rule.until == "best":  # nothing else is asked
+                cells[1:], finished = ["", ""], ""
             print(
                 f"| {name} | {' | '.join(cells)} | {finished} | {int(table[:, 3].sum())} "
                 f"| {time.process_time() - start:.0f} |",
