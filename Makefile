@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 KILLS ?= 20
 
-.PHONY: demo test faults lint check wheel-demo format docs bench reproduce clean
+.PHONY: demo test faults lint check wheel-demo format pictures docs docs-tables docs-site bench reproduce clean
 
 demo: .venv/ready
 	$(BIN)/roadworthy demo
@@ -28,12 +28,12 @@ lint: .venv/ready
 check: lint  # what CI runs, with wheel-demo
 	$(PYTEST)
 
-# Install the wheel into an empty environment and run the demo outside of the source tree.
+# Install the wheel into an empty environment, without extras, and run the demo outside of the source tree.
 wheel-demo:
 	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; unset PYTHONPATH; \
 	$(PYTHON) -m venv "$$dir/env"; \
 	"$$dir/env/bin/python" -m pip wheel --quiet --no-deps -w "$$dir" .; \
-	"$$dir/env/bin/python" -m pip install --quiet -c constraints.txt "$$(echo "$$dir"/roadworthy-*.whl)[demo]"; \
+	"$$dir/env/bin/python" -m pip install --quiet -c constraints.txt "$$dir"/roadworthy-*.whl; \
 	cd "$$dir"; env/bin/roadworthy demo --images 24 --out demo.html; test -s demo.html
 
 format: .venv/ready
@@ -47,9 +47,21 @@ SIZE ?= full
 reproduce: .venv/ready  # takes hours and resumes if interrupted; make reproduce SIZE=tiny: every step, in minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m reproduction.run --size $(SIZE)
 
-docs: .venv/ready
+pictures: .venv/ready  # of README and docs, the sample report and its screenshots, from one run of the demo
+	$(BIN)/python docs/pictures/build.py
+
+docs: docs-tables docs-site  # into docs/_build/html
+
+# What is written from code: the page of the command, the tables of other libraries and of plans, printed results.
+docs-tables: .venv/ready
 	$(BIN)/typer roadworthy.cli utils docs --name roadworthy --title "The command roadworthy" --output docs/cli.md
 	$(BIN)/python tests/bridges/table.py
+	$(BIN)/python docs/plan_keys.py
+	OMP_NUM_THREADS=1 $(BIN)/python tests/printed.py
+
+# Runs the gallery. Every warning is an error, and nothing is fetched.
+docs-site: .venv/docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -67,5 +79,9 @@ SHIM ?=
 	  cp "$(SHIM)" "$$site/_torchvision_shim.py"; echo 'import _torchvision_shim' > "$$site/_torchvision_shim.pth"; fi
 	touch $@
 
+.venv/docs: .venv/bridges  # the gallery runs other libraries
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	touch $@
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv docs/_build docs/gallery .mypy_cache .ruff_cache .pytest_cache

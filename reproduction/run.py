@@ -23,7 +23,7 @@ ROOT = HERE.parent
 REQUIRED = {
     "cifar-10-batches-bin": "roadworthy data download cifar10 --root data",
     "food-101": "roadworthy data download food101 --root data, then keep ten classes in meta/",
-    "weights/resnet20_cifar10.safetensors": "save the weights of a CIFAR-10 ResNet-20 there, as safetensors",
+    "weights/resnet20_cifar10.safetensors": "roadworthy data download resnet20-cifar10 --root data",
 }
 SHARED_IMAGES = 2048
 """whose maps another model is evaluated with"""

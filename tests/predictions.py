@@ -3,11 +3,15 @@
 import numpy as np
 
 from roadworthy.core.results import Point, Predictions
+from roadworthy.experiments.comparison import Comparison
+from roadworthy.experiments.results import Results
 
 FRACTIONS = (0.0, 0.2, 0.4)
 
 GOOD = {"morf": [[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], "lerf": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]]}
 BAD = {"morf": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]], "lerf": [[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]]}
+
+BLIND = ("random", "edges", "center")
 
 
 def prediction(correct, probability=None, ids=None):
@@ -59,3 +63,10 @@ def endurance_study(images=400, seed=0, imputer="linear", **methods):
                 predicted = np.where(hit, labels, (labels + 1) % 4)
                 predictions[point] = Predictions(np.arange(images), labels, predicted, hit.astype(np.float32))
     return predictions
+
+
+def comparison(predictions, **facts):
+    """Controls are recognized by their names."""
+    methods = dict.fromkeys(point.method for point in predictions)
+    controls = tuple(name for name in methods if name in (*BLIND, *facts.get("copies", ())))
+    return Comparison(Results(predictions, controls, **{"preferred": ("no-retrain", "linear"), **facts}))

@@ -1,6 +1,9 @@
 """The documents are true today: examples run, pages have not drifted, named columns and files exist, plain words."""
 
 import ast
+import contextlib
+import inspect
+import io
 import re
 import runpy
 import subprocess
@@ -14,19 +17,17 @@ from PIL import Image
 
 import roadworthy as rw
 import worlds
+from printed import blocks, pages, printed_blocks, same_text
 from roadworthy.audit import gamma_table, geometry_of, leads
 from roadworthy.audit.debiasing import debiased
 from roadworthy.experiments.plans import plan_from
 from roadworthy.training.recipe import Recipe
+from site_tools import MODULES, linked, listed, module_names, site_links
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *pages()]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-TEMPLATES = sorted((ROOT / "src").rglob("templates/*"))
-
-
-def blocks(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
+TEMPLATES = sorted(path for path in (ROOT / "src").rglob("templates/**/*") if path.is_file())
 
 
 def short(path):
@@ -36,18 +37,32 @@ def short(path):
 # ── examples ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+PLAN = """
+[data]
+name = "folder"
+root = "images"
+[model]
+factory = "my_model:build"
+[methods]
+"IG" = { name = "ig", steps = 8 }
+"mine" = "my_methods:saliency"
+[evaluation]
+fractions = [0.2, 0.5, 0.8]
+"""
+
+
 @pytest.fixture
 def workplace(tmp_path, monkeypatch):
-    """A folder with what README's plan names: images, a model, a method and the plan itself."""
+    """A folder with what the examples of plans name: images, a model, a method and a plan."""
     world = worlds.quadrants(n=12)
     for number, (image, label) in enumerate(zip(world.images, world.labels.tolist(), strict=True)):
         path = tmp_path / "images" / f"quadrant{label}" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray((image.permute(1, 2, 0).numpy() * 255).round().astype("uint8")).save(path)
     (tmp_path / "my_model.py").write_text("from worlds import Quadrants as build\n")
-    method = next(code for code in blocks(ROOT / "README.md", "python") if "def saliency" in code)
+    method = next(code for code in blocks(ROOT / "docs/learn/own-model.md", "python") if "def saliency" in code)
     (tmp_path / "my_methods.py").write_text(re.search(r"def saliency.*?\n\n\n", method, re.DOTALL).group())
-    (tmp_path / "plan.toml").write_text(*blocks(ROOT / "README.md", "toml"))
+    (tmp_path / "plan.toml").write_text(PLAN)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -67,14 +82,15 @@ def names():
 
 
 # The examples of bridges.md need other libraries: tests/bridges/test_docs.py runs them.
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "bridges.md"], ids=lambda page: page.name)
-def test_python_examples_run(page, workplace):
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "bridges.md"], ids=short)
+def test_python_examples_run_and_print_what_the_page_shows(page, workplace):
     variables = names()
-    for code in blocks(page, "python"):
-        exec(compile(code, str(page), "exec"), variables)
+    for code, shown in printed_blocks(page.read_text()):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(code, str(page), "exec"), variables)
+        assert shown is None or same_text(out.getvalue(), shown), f"run: make docs-tables; it prints\n{out.getvalue()}"
     if page.name == "README.md":
         assert (workplace / "report.html").stat().st_size > 10_000
-        assert rw.load("runs/mine").ranking().query("~control")["method"].tolist() == ["IG", "mine"]
 
 
 BASE = {
@@ -84,7 +100,7 @@ BASE = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=short)
 def test_toml_examples_are_valid_plans(page):
     for code in blocks(page, "toml"):
         plan_from({**BASE, **tomllib.loads(code)})
@@ -134,6 +150,33 @@ def test_the_page_of_the_command_has_not_drifted(tmp_path):
     words = ["utils", "docs", "--name", "roadworthy", "--title", "The command roadworthy", "--output", str(out)]
     subprocess.run([sys.executable, "-m", "typer", "roadworthy.cli", *words], check=True, capture_output=True)
     assert out.read_text() == (ROOT / "docs" / "cli.md").read_text(), "run: make docs"
+
+
+def test_the_page_of_plan_keys_has_not_drifted():
+    from plan_keys import page
+
+    assert page() == (ROOT / "docs" / "plan-keys.md").read_text(), "run: make docs-tables"
+
+
+def test_the_reference_documents_every_public_name_once():
+    """Every name of `rw`, and of its public modules. `rw.imputers` holds names of `rw`, documented there."""
+    directives = re.compile(
+        r"^\.\. (?:autoclass|autofunction|autodata|autoexception|py:data):: roadworthy\.([\w.]+)", re.MULTILINE
+    )
+    found = [
+        name
+        for page in [*(ROOT / "docs" / "api").glob("*.md"), ROOT / "docs" / "errors.md"]
+        for name in directives.findall(page.read_text())
+    ]
+    beside = {"experiments.plot.Plot", "experiments.shortcuts.RoadScore"}  # what public calls return
+    nested = {f"{module}.{name}" for module in MODULES if module != "imputers" for name in module_names(module)}
+    assert sorted(set(found) - beside) == sorted({*rw.__all__} - {*MODULES} | nested)
+    assert len(found) == len(set(found))
+
+
+def test_the_page_of_errors_draws_the_same_tree_as_the_module():
+    (tree,) = blocks(ROOT / "docs" / "errors.md", "text")
+    assert tree in inspect.getdoc(rw.errors)
 
 
 def test_commands_in_the_pages_exist():
@@ -268,7 +311,7 @@ def prose(path):
     [
         *(page for page in PAGES if page.name != "reproduction.md"),  # generated from reproduction/
         *sorted(ROOT.glob("plans/*.toml")),
-        *sorted(ROOT.glob("examples/*.py")),
+        *sorted(ROOT.glob("examples/**/*.py")),
     ],
     ids=short,
 )
@@ -280,3 +323,40 @@ def test_sources_use_plain_american_english():
     found = {short(path): set(WORDS.findall(prose(path))) - ALLOWED.get(short(path), set()) for path in SOURCES}
     found |= {short(path): set(WORDS.findall(path.read_text())) for path in TEMPLATES}
     assert {path: sorted(words) for path, words in found.items() if words} == {}
+
+
+# ── site ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_options_in_a_docstring_become_a_list():
+    lines = ["Measure.", "", "`a`: first,", "and more.", "`b`: second.", "", "`c` is text."]
+    assert listed(lines) == ["Measure.", "", "", "* `a`: first,", "  and more.", "* `b`: second.", "", "`c` is text."]
+
+
+def test_pages_in_a_docstring_become_links_if_they_exist():
+    assert linked(["see docs/audit.md", "docs/nothing.md"]) == ["see :doc:`/audit`", "docs/nothing.md"]
+
+
+def test_links_to_files_are_links_to_pages_on_the_site():
+    script = "[blur](../../examples/gallery/plot_3_blur_trick.py)"
+    assert site_links(script) == "[blur](/gallery/plot_3_blur_trick.rst)"
+    assert (
+        site_links("see [docs/audit.md](docs/audit.md) and [a table](x.md)")
+        == "see [audit](docs/audit.md) and [a table](x.md)"
+    )
+
+
+def test_printed_numbers_may_differ_a_little_and_words_may_not():
+    assert same_text("IG  0.31 of 1,000", "IG 0.29 of 950")
+    assert not same_text("IG 0.31", "IG 0.20")
+    assert not same_text("IG 0.31", "GB 0.31")
+
+
+def test_every_script_of_the_gallery_has_a_title_and_is_run_by_the_site():
+    """`make docs-site` runs those whose name begins with plot_, and fails if one fails."""
+    scripts = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+    assert len(scripts) >= 6
+    for script in scripts:
+        title, rule = ast.get_docstring(ast.parse(script.read_text())).splitlines()[:2]
+        assert script.name.startswith("plot_")
+        assert rule == "=" * len(title)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import roadworthy
+from printed import pages
 
 PROJECT = Path(__file__).parent.parent
 
@@ -50,8 +51,8 @@ def test_other_names_are_an_attribute_error():
 
 @pytest.mark.parametrize(
     "page",
-    [PROJECT / "README.md", *sorted(PROJECT.glob("docs/*.md")), *sorted(PROJECT.glob("examples/*.py"))],
-    ids=lambda page: page.name,
+    [PROJECT / "README.md", *pages(), *sorted(PROJECT.glob("examples/**/*.py"))],
+    ids=lambda page: str(page.relative_to(PROJECT)),
 )
 def test_documents_use_public_names_only(page):
     assert set(re.findall(r"\brw\.(\w+)", page.read_text())) <= PUBLIC

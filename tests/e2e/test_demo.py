@@ -1,22 +1,30 @@
 """The demo from the command line, on fewer images than usual."""
 
+import re
+
 from roadworthy.datasets import Digits
 
 
-def test_the_demo_prints_a_ranking_and_writes_a_report(demo_run):
+def test_the_demo_prints_a_ranking_and_ends_with_the_conclusion(demo_run):
     lines = demo_run.lines
-    accuracy = float(lines[0].rpartition(": ")[2].partition("%")[0])
-    assert accuracy >= 95
-    assert demo_run.errors == ""  # not a terminal: no progress bar
-    linear = [line for line in lines if "│" in line][:15]  # 8 methods, 3 controls, 2 blurred and 2 inverted copies
-    places = {name: row for row, line in enumerate(linear) for name in ("random", "inverted") if name in line}
-    assert min(places.values()) >= 10  # the last of the inverted and random: near the end of 15
+    assert lines[0].startswith("A ResNet-20 on 24 CIFAR-10 test images.")
+    start = lines.index("Imputed with linear".ljust(len(lines[lines.index("") + 1])))
+    linear = lines[start + 3 : start + 18]  # 8 methods, 3 controls, 2 blurred and 2 inverted copies
+    assert all(re.match(r" ?\d+ ", line) for line in linear)
+    inverted = [row for row, line in enumerate(linear) if "inverted" in line]
+    assert min(inverted) >= 10  # copies of the best methods, reversed: near the end of 15
+    states = ("CLEAR WINNER", "TIE", "NO METHOD BEATS THE CONTROLS", "NOT YET")
+    last = max(number for number, line in enumerate(lines) if line in states)
+    assert len(lines) - last <= 6  # a sentence or two follow, and nothing else
+    assert max(map(len, lines[1:])) <= 80
+    for line in demo_run.errors.splitlines():  # not a terminal: no bar, on a slow machine a line now and then
+        assert line.startswith("comparing: ")
+
+
+def test_the_demo_writes_a_page_that_needs_no_network(demo_run):
     page = demo_run.page.read_text()
-    assert page.count('<svg class="chart"') == 2 * 2  # imputers × orders
-    # Per image: itself, 4 to 6 leading maps, and 2 imputers × 2 orders × 9 fractions.
-    pictures, images = page.count("data:image/png"), page.count('class="example"')
-    assert images == 4
-    assert images * (1 + 4 + 36) <= pictures <= images * (1 + 6 + 36)
+    assert "<svg" in page
+    assert "data:image/png" in page
     assert "http://" not in page
     assert "https://" not in page
 

@@ -42,12 +42,20 @@ def first(project):
 
 def test_figures_are_drawn_and_what_is_missing_is_listed_with_its_reason(project, first):
     names = {path.name for path in (project / "figures").iterdir()}
-    for stem in ("curves-all-linear", "methods-no-retrain-fixed", "information", "modified-data", "imputations"):
+    stems = (
+        "curves-all-linear", "methods-no-retrain-fixed", "information", "modified-data", "imputations", "examples",
+        "headline-no-retrain", "ranking-no-retrain-linear", "ranks-by-imputer", "agreement-removed", "agreement-kept",
+        "critical-difference-no-retrain-fixed",
+    )  # fmt: skip
+    for stem in stems:
         assert {f"{stem}.pdf", f"{stem}.svg", f"{stem}.png"} <= names
     assert {"agreement.tex", "accuracies-ig.tex", "runtimes.tex"} <= names
     skipped = [line for line in first.splitlines() if line.startswith("skipped ")]
     assert len(skipped) == 6  # four need an audit, two need retraining
     assert sum("roadworthy audit run" in line for line in skipped) == 4
+    svg = (project / "figures" / "ranking-no-retrain-linear.svg").read_text()
+    assert ">Imputed with linear, no retraining, 24 images</text>" in svg
+    assert b"/FontFile2" in (project / "figures" / "ranking-no-retrain-linear.pdf").read_bytes()  # TrueType
     with Image.open(project / "figures" / "modified-data.png") as picture:
         assert picture.width > 900
 

@@ -63,13 +63,13 @@ def test_a_complete_run_gives_a_complete_page(store, tmp_path):
     page = page_of(store, tmp_path)
     assert "Incomplete." not in page
     assert page.count('<svg class="chart"') == 4  # 2 imputers × 2 orders
-    assert page.count('class="example"') == 4
+    assert page.count('class="example"') == 8  # all images are right; 8 of them are shown
     # The names of the classes come with the data, found through the plan's own folder; examples are from all of them.
     assert all(f", class {name}</h3>" in page for name in QUADRANTS)
     for fact in ("worlds:Quadrants", "Fingerprint of model", "seconds per curve", "[methods]", "Computed in"):
         assert fact in page
     assert str(tmp_path.parent) not in page  # no path of this machine
-    assert '<span class="tag">control</span>' in page
+    assert "Blind controls" in page
 
 
 def test_an_incomplete_run_gives_a_page_that_lists_what_is_missing(store, tmp_path):
@@ -82,7 +82,7 @@ def test_an_incomplete_run_gives_a_page_that_lists_what_is_missing(store, tmp_pa
     page = page_of(store, tmp_path)
     assert "12 points are missing, so 6 of the curves are left out of this page" in page
     missing = page.partition('id="missing"')[2].partition("</table>")[0]
-    rows = [re.findall(r"<td>(.*?)</td>", row) for row in missing.split("<tr>")[1:]]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in missing.split("<tr>")[1:]]
     assert ["i x g", "morf", "fixed", "no-retrain", "model", "pixels", "1", "3"] in rows
     assert sum(row[:1] == ["random"] for row in rows) == 2
     assert "gradient is the only method" in page
@@ -119,7 +119,7 @@ def test_data_that_have_moved_are_found_through_the_plan(project, store, tmp_pat
         output_of(tmp_path, "report", store, "-o", "page.html", "--plan", moved / "plan.toml")
     finally:
         (project / "elsewhere").rename(project / "images")
-    assert (tmp_path / "page.html").read_text().count('class="example"') == 4
+    assert (tmp_path / "page.html").read_text().count('class="example"') == 8
 
 
 def test_other_data_in_the_same_place_are_not_shown_as_those_that_were_evaluated(project, store, tmp_path):
@@ -139,8 +139,9 @@ def test_a_saved_comparison_gives_a_page_with_its_controls(tmp_path):
     rw.compare(world.model, data, maps, fractions=(0.3, 0.6), progress=False).save(tmp_path / "saved")
     page = page_of(tmp_path / "saved", tmp_path)
     assert "No examples: a saved comparison holds no images." in page
-    assert "Model: Quadrants · Data: Arrays · Images: 12" in page
-    assert '<span class="tag">control</span>' in page
+    assert "<strong>Quadrants</strong> on <strong>Arrays</strong>" in page
+    assert "images: 12" in page
+    assert "Blind controls" in page
     assert f">class {QUADRANTS[3]}</th>" in page
 
 

@@ -163,8 +163,19 @@ def test_another_seed_is_not_a_change_beyond_chance(project):
 
 def test_methods_that_only_one_run_has_are_listed(project):
     words = output_of(project, "diff", "run", "other")
-    assert "only before: grad (no-retrain · morf · fixed)" in words
-    assert "only after: times (no-retrain · lerf · linear)" in words
+    # 2 imputers × MoRF and LeRF: the first setting, and 3 more
+    assert "only before: grad (no-retrain · morf · fixed and 3 more)" in words
+    assert "only after: times (no-retrain · morf · fixed and 3 more)" in words
+
+
+def test_diff_shows_what_changed_and_with_all_the_rest(project, store):
+    for path, header, arrays in predictions_of(store, method="IG", order="lerf"):
+        spoil(path, header, {**arrays, "predicted": arrays["labels"] + 1})
+    lines, whole = (invoke(project, "diff", "run", store, *more).stdout.splitlines() for more in ((), ("--all",)))
+    assert len(lines) <= 40  # a screenful
+    assert not any("MoRF ↓ · linear" in line for line in lines)  # MoRF is as it was
+    assert any("MoRF ↓ · linear" in line for line in whole)
+    assert "scores changed beyond chance" in lines[-1] or "scores changed beyond chance" in lines[-2]
 
 
 def test_runs_that_cannot_be_compared_end_with_exit_code_2(project, tmp_path):

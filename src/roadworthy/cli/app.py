@@ -1,5 +1,6 @@
 """The app: groups and commands, how errors are shown, `--version` and `list`."""
 
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -50,20 +51,13 @@ def main(
     """
 
 
-app.command("demo")(demo.demo)
-app.command("run")(run.run)
-app.command("status")(run.status)
-app.command("show")(results.show)
-app.command("report")(results.report)
-app.command("figures")(results.figures)
-app.command("audit")(audit.audit)
-app.command("diff")(diff.diff)
-app.command("export")(results.export)
-app.command("merge")(run.merge)
-app.command("train")(train.train)
+START, RUN, READ, TRAIN = "First steps", "Run an experiment", "Read its results", "Networks and imputers"
+"""The panels of `roadworthy --help`, in this order."""
+
+app.command("demo", rich_help_panel=START)(demo.demo)
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=START)
 def list_registry() -> None:
     """List the names that plans and Python accept: methods, orders, imputers, data sets, models.
 
@@ -74,9 +68,19 @@ def list_registry() -> None:
     for family, entries in REGISTRY.items():
         console.print(f"\n[bold]{family}[/]")
         for name, entry in entries.items():
-            say(f"  {name:18} {entry.summary}")
+            say(fill(entry.summary, console.width, initial_indent=f"  {name:17} ", subsequent_indent=20 * " "))
 
 
-app.add_typer(data.app, name="data")
-app.add_typer(gain.app, name="gain")
-app.add_typer(imputers.app, name="imputers")
+app.add_typer(data.app, name="data", rich_help_panel=START)
+app.command("run", rich_help_panel=RUN)(run.run)
+app.command("status", rich_help_panel=RUN)(run.status)
+app.command("merge", rich_help_panel=RUN)(run.merge)
+app.command("audit", rich_help_panel=RUN)(audit.audit)
+app.command("show", rich_help_panel=READ)(results.show)
+app.command("report", rich_help_panel=READ)(results.report)
+app.command("figures", rich_help_panel=READ)(results.figures)
+app.command("diff", rich_help_panel=READ)(diff.diff)
+app.command("export", rich_help_panel=READ)(results.export)
+app.command("train", rich_help_panel=TRAIN)(train.train)
+app.add_typer(gain.app, name="gain", rich_help_panel=TRAIN)
+app.add_typer(imputers.app, name="imputers", rich_help_panel=TRAIN)

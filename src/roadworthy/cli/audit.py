@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from roadworthy.cli.output import Jobs, console, resumable, say, warn_all
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from roadworthy.experiments.audit_run import Audit
+
+_LEADS = 5
+"""Sentences about leads that are shown; all are in the table."""
 
 
 class Classifier(StrEnum):
@@ -71,19 +74,32 @@ def audit(
 
 
 def _show(audit: "Audit", folder: Path) -> None:
-    for name, table in audit.tables.items():
-        if name != "conclusions":
-            continue
-        shown = Table(title="Does the removed region give the class away?", title_justify="left", title_style="bold")
-        for column in ("method", "order", "imputer", "conclusion", "why"):
-            shown.add_column(column, overflow="fold")
-        for row in table.to_dict("records"):
-            style = "red" if row["found"] else None
-            cells = (escape(str(row[column])) for column in ("method", "order", "imputer", "conclusion", "why"))
-            shown.add_row(*cells, style=style)
-        if len(table):
-            console.print(shown)
-    if "leads" in audit.tables:
-        for text in audit.tables["leads"]["text"]:
-            say(text)
+    from roadworthy.report.terminal import show_conclusion, show_leakage
+
+    conclusions, leads = audit.conclusions(), audit.leads()
+    if len(conclusions):
+        show_leakage(console, conclusions)
+    texts = list(leads["text"]) if len(leads) else []
+    for text in texts[:_LEADS]:
+        say(text)
+    if len(texts) > _LEADS:
+        say(f"{len(texts) - _LEADS} more in leads.csv.")
     say(f"Tables: {folder / 'audit'}")
+    if len(conclusions):
+        show_conclusion(console, "", _sentence(conclusions))
+
+
+def _sentence(conclusions: "pd.DataFrame") -> str:
+    """What the leakage table amounts to; never an all-clear."""
+    found = conclusions[conclusions["found"].astype(bool)]
+    if found.empty:
+        return (
+            f"No leak was found in {len(conclusions)} settings with {conclusions['images'].max():,} masks each. "
+            "That does not prove that there is none."
+        )
+    worst = found.sort_values("bits").iloc[-1]
+    where = f"{worst['method']}, {worst['order']}, imputed with {worst['imputer']}"
+    return (
+        f"Leaks were found in {len(found)} of {len(conclusions)} settings: there the shape of the removed region gives "
+        f"something of the class away. The largest: {where}, {worst['conclusion'].removeprefix('leak found: ')}."
+    )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from roadworthy.cli.output import check_table, console, load_run, say, warn, write_table
 from roadworthy.core.errors import RoadworthyError
@@ -30,9 +29,12 @@ def diff(
     out: Annotated[
         Path | None, typer.Option(help="Table to write: .csv, .parquet or .json.", show_default=False)
     ] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show what did not change, too.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the table as JSON and nothing else.")] = False,
 ) -> None:
     """Compare two runs: which scores changed beyond chance, which ranks, methods and settings differ.
+
+    Shows what changed; --all shows the rest, and --out writes everything to a file.
 
     Both must be about the same data set. Other weights and other images of it are allowed, and said first.
 
@@ -56,7 +58,7 @@ def diff(
     if json:
         typer.echo(table.to_json(orient="records"))
     else:
-        _show_diff(table)
+        _show_diff(table, show_all)
     if out:
         write_table(table, out)
     if any(_changes(table)[kind] for kind in fail_on or ()):
@@ -72,27 +74,60 @@ def _changes(table: "pd.DataFrame") -> dict[FailOn, int]:
     }
 
 
-def _show_diff(table: "pd.DataFrame") -> None:
-    from roadworthy.statistics import SCORES
+_ROWS = 24
+"""Changes that fit a screen; further ones are counted."""
+
+
+def _show_diff(table: "pd.DataFrame", show_all: bool) -> None:
+    from roadworthy.report.terminal import show_conclusion
 
     both = table[table["rank_before"].notna()]
-    for (evaluator, imputer, score), block in both.groupby(["evaluator", "imputer", "score"], sort=False):
-        title = escape(f"{evaluator} · imputed with {imputer} · {score} ({SCORES[str(score)].direction})")
-        shown = Table(title=title, title_justify="left", title_style="bold")
-        for column in ("method", "before", "after", "difference", "rank", "change"):
-            shown.add_column(column)
+    changed = (both["change"] != "none") | (both["rank_before"] != both["rank_after"])
+    rows = both if show_all else both[changed]
+    _show_changes(rows if show_all else rows[:_ROWS])
+    if not show_all and len(rows) > _ROWS:
+        say(f"{len(rows) - _ROWS} more changes: --all shows them.")
+    _show_unmatched(table[table["rank_before"].isna()])
+    counts = _changes(table)
+    paired = "image by image" if both["paired"].all() else "as independent runs (other images or seeds)"
+    show_conclusion(
+        console,
+        "",
+        f"{counts[FailOn.score_change]} of {len(both)} scores changed beyond chance and "
+        f"{counts[FailOn.rank_change]} ranks changed; compared {paired}",
+    )
+
+
+_TITLES = {"srg": "LeRF − MoRF ↑", "morf": "MoRF ↓", "lerf": "LeRF ↑"}
+_WIDTHS = {"before": 6, "after": 6, "difference": 23, "rank": 7, "change": 6}
+
+
+def _show_changes(rows: "pd.DataFrame") -> None:
+    """A heading for each setting and score; the columns of all are aligned and named once."""
+    from roadworthy.report.terminal import titled_table
+
+    several, names = rows["evaluator"].nunique() > 1, max(map(len, rows["method"]), default=0)
+    for number, (key, block) in enumerate(rows.groupby(["score", "imputer", "evaluator"], sort=False)):
+        score, imputer, evaluator = map(str, key)
+        setting = " · ".join((_TITLES.get(score, score), imputer, *([evaluator] if several else [])))
+        shown = titled_table(setting, "method", *_WIDTHS, numbers=("before", "after", "difference", "rank"))
+        shown.show_header = number == 0
+        for column, width in zip(shown.columns, (min(names, 16), *_WIDTHS.values()), strict=True):
+            column.min_width = width
         for row in block.sort_values("rank_after").to_dict("records"):
             same = row["change"] == "none" and row["rank_before"] == row["rank_after"]
             shown.add_row(*_cells(row), style="dim" if same else None)
+        if number:
+            console.print()
         console.print(shown)
-    for row in table[table["rank_before"].isna()].to_dict("records"):
-        say(f"{row['change']}: {row['method']} ({row['evaluator']} · {row['score']} · {row['imputer']})")
-    changed = _changes(table)
-    paired = "image by image" if both["paired"].all() else "as independent runs (other images or seeds)"
-    say(
-        f"{changed[FailOn.score_change]} of {len(both)} scores changed beyond chance and "
-        f"{changed[FailOn.rank_change]} ranks changed; compared {paired}"
-    )
+
+
+def _show_unmatched(rows: "pd.DataFrame") -> None:
+    """Methods that only one of the runs has: the first setting of each, and how many others."""
+    for (change, method), block in rows.groupby(["change", "method"], sort=False):
+        first = block.iloc[0]
+        others = f" and {len(block) - 1} more" if len(block) > 1 else ""
+        say(f"{change}: {method} ({first['evaluator']} · {first['score']} · {first['imputer']}{others})")
 
 
 def _cells(row: Mapping[Hashable, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from roadworthy.experiments.build import awaits_training, build_data
 from roadworthy.experiments.cost import Estimate, estimate, missing_counts
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.stores.run_directory import RunDirectory
+from roadworthy.report.terminal import titled_table
 
 
 def show_dry_run(plan: Plan, name: str, store: RunDirectory) -> None:
@@ -29,7 +30,8 @@ def show_dry_run(plan: Plan, name: str, store: RunDirectory) -> None:
     say("timing a few images ...")
     with progress_bar("timing", None):
         cost = estimate(plan, missing)
-    console.print(_bill(plan, cost))
+    console.print(_bill(cost))
+    say(_circumstances(plan, cost))
 
 
 def _axes(plan: Plan, name: str) -> Table:
@@ -44,31 +46,22 @@ def _axes(plan: Plan, name: str) -> Table:
         "fractions": [f"{fraction:g}" for fraction in plan.fractions],
         "seeds": plan.seeds,
     }
-    table = _table(name)
-    table.add_column("axis")
-    table.add_column("count", justify="right")
-    table.add_column("values", overflow="fold")
+    table = titled_table(name, "axis", "count", "values", numbers=("count",))
+    table.columns[-1].overflow = "fold"
     for axis, values in axes.items():
         if listed := [escape(str(value)) for value in values]:
             table.add_row(axis, str(len(listed)), ", ".join(listed))
     return table
 
 
-def _bill(plan: Plan, cost: Estimate) -> Table:
-    table = _table("Estimated cost of what is missing")
-    table.caption = escape(_circumstances(plan, cost))
-    table.add_column("work")
-    for heading in ("all", "missing", "about"):
-        table.add_column(heading, justify="right")
+def _bill(cost: Estimate) -> Table:
+    numbers = ("all", "missing", "about")
+    table = titled_table("Estimated cost of what is missing", "work", *numbers, numbers=numbers)
     for row in cost.work:
         table.add_row(row.kind, f"{row.number:,}", f"{row.missing:,}", duration(row.missing_seconds))
     table.add_section()
     table.add_row("total", "", "", duration(cost.seconds), style="bold")
     return table
-
-
-def _table(title: str) -> Table:
-    return Table(title=escape(title), title_justify="left", title_style="bold", caption_justify="left")
 
 
 def _circumstances(plan: Plan, cost: Estimate) -> str:

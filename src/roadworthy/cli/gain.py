@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
-from rich.table import Table
 
 from roadworthy.cli.output import check_table, console, say, write_table
 from roadworthy.core.errors import PlanError
@@ -141,8 +140,11 @@ def _job(path: Path, epochs: int | None) -> _Job:
 
 def _show_quality(rows: "list[Quality]") -> None:
     """Imputation MSE on the images to evaluate: a row per kind of mask and fraction, a column per imputer."""
+    from roadworthy.report.terminal import titled_table
+
     names = list(dict.fromkeys(row.imputer for row in rows))
-    table = Table("masks", "removed", *names, title=f"Imputation MSE on {rows[0].images:,} images", title_style="bold")
+    title = f"Imputation MSE on {rows[0].images:,} images"
+    table = titled_table(title, "masks", "removed", *names, numbers=("removed", *names))
     for masks, fraction in dict.fromkeys((row.masks, row.fraction) for row in rows):
         errors = {row.imputer: row.mse for row in rows if (row.masks, row.fraction) == (masks, fraction)}
         table.add_row(masks, f"{fraction:.0%}", *(f"{errors[name]:.5f}" for name in names))
@@ -150,8 +152,11 @@ def _show_quality(rows: "list[Quality]") -> None:
 
 
 def _show_grid(cells: "list[Cell]") -> None:
+    from roadworthy.report.terminal import titled_table
+
     hints = list(dict.fromkeys(cell.hint for cell in cells))
-    table = Table("alpha", *(f"hint {hint:g}" for hint in hints), title="Imputation MSE, held out", title_style="bold")
+    columns = ("alpha", *(f"hint {hint:g}" for hint in hints))
+    table = titled_table("Imputation MSE, held out", *columns, numbers=columns)
     by_setting = {(cell.alpha, cell.hint): cell for cell in cells}
     for alpha in dict.fromkeys(cell.alpha for cell in cells):
         row = (by_setting[alpha, hint] for hint in hints)

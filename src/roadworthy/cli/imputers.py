@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from roadworthy.cli.output import console, say
 from roadworthy.core.errors import InputError
@@ -105,12 +104,15 @@ def _imputers(plan: "Plan", data: "Dataset", store: Path | None) -> "dict[str, I
 
 
 def _show(table: "pd.DataFrame") -> None:
+    from roadworthy.report.terminal import titled_table
+
+    numbers = ("MSE of removed pixels", "AUC of detection", "ms per image")
     for masks, block in table.groupby("masks", sort=False):
-        shown = Table(title=f"{masks}, {block['images'].iloc[0]:,} images", title_justify="left", title_style="bold")
-        for column in ("removed", "imputer", "MSE of removed pixels", "AUC of detection", "ms per image"):
-            shown.add_column(column)
+        title = f"{masks}, {block['images'].iloc[0]:,} images"
+        shown = titled_table(title, "removed", "imputer", *numbers, numbers=("removed", *numbers))
         for row in block.sort_values("fraction", kind="stable").itertuples():
             cells = (f"{row.fraction:.0%}", escape(str(row.imputer)), f"{row.mse:.5f}", f"{row.auc:.2f}")
             shown.add_row(*cells, f"{row.milliseconds:.3f}")
         console.print(shown)
+        console.print()
     say("Lower MSE is more accurate; at an AUC of 0.5 this detector does not find imputed pixels.")

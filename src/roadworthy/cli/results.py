@@ -1,5 +1,6 @@
 """Commands that read run directories: show, report, figures, export."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ from roadworthy.cli.output import DryRun, StorePath, check_table, console, load_
 from roadworthy.core.progress import progress_bar
 
 if TYPE_CHECKING:
+    from roadworthy.experiments.audit_run import Audit
     from roadworthy.experiments.comparison import Comparison
 
 PlanFile = Annotated[
@@ -21,10 +23,13 @@ def show(folder: StorePath) -> None:
 
     Example: `roadworthy show runs/cifar10-cpu`
     """
-    show_comparison(load_run(folder))
+    from roadworthy.experiments.audit_run import Audit
+
+    show_comparison(load_run(folder), audit=Audit.load(folder / "audit"))
 
 
-def show_comparison(comparison: "Comparison") -> None:
+def show_comparison(comparison: "Comparison", closing: Sequence[str] = (), audit: "Audit | None" = None) -> None:
+    """The ranking, what to know about it, `closing` lines, and the conclusion last."""
     from roadworthy.report.tables import accuracy_text
     from roadworthy.report.terminal import show_ranking
 
@@ -38,10 +43,25 @@ def show_comparison(comparison: "Comparison") -> None:
         state=conclusion.state,
         conclusion=conclusion.sentence,
         details=conclusion.details,
+        cards=comparison.cards(audit),
         accuracy=accuracy_text(comparison.plain_accuracy(), comparison.results.unlabeled),
-        warnings=list(comparison.warnings()["text"]),
+        warnings=_warnings(comparison),
         confidence=comparison.results.confidence,
+        closing=closing,
     )
+
+
+def _warnings(comparison: "Comparison") -> list[str]:
+    """Those about the setting to look at first, and how many there are about others."""
+    from roadworthy.statistics import preferred_block
+
+    table = comparison.warnings()
+    main = preferred_block(comparison.ranking(), comparison.results.preferred)
+    elsewhere = ((table["evaluator"] != "") & (table["evaluator"] != main[0])) | (
+        (table["imputer"] != "") & (table["imputer"] != main[1])
+    )
+    texts, others = list(table.loc[~elsewhere, "text"]), int(elsewhere.sum())
+    return [*texts, f"{others} more about other settings: see the report."] if others else texts
 
 
 def report(

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roadworthy.cli.output import DryRun, Jobs, PlanPath, StorePath, duration, resumable, say, warn_all
+from roadworthy.cli.output import (
+    DryRun,
+    Jobs,
+    PlanPath,
+    StorePath,
+    console,
+    duration,
+    load_run,
+    resumable,
+    say,
+    warn_all,
+)
+from roadworthy.core.progress import progress_bar
 
 if TYPE_CHECKING:
     from roadworthy.experiments.pending import Survey
@@ -63,6 +75,17 @@ def run(
     if failures := _failures(directory, state):
         say(f"{len(failures)} failed: roadworthy status {directory.root}")
         raise typer.Exit(1)
+    _conclude(directory.root)
+
+
+def _conclude(folder: Path) -> None:
+    """Where the results are to be seen, and what they amount to."""
+    from roadworthy.report.terminal import show_conclusion
+
+    with progress_bar("drawing the conclusion", None):
+        conclusion = load_run(folder).conclusion()
+    say(f"Ranking: roadworthy show {folder}   page: roadworthy report {folder}")
+    show_conclusion(console, conclusion.state, conclusion.sentence)
 
 
 def status(folder: StorePath) -> None:

@@ -71,6 +71,8 @@ class Model(Protocol):
 
 
 class Attribution(Protocol):
+    """A method: says which pixels matter. Any function `(model, batch, key) -> maps` is one."""
+
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         """Explain the class `batch.labels` of each image."""
 
@@ -88,11 +90,15 @@ class Derived(Protocol):
 
 
 class Order(Protocol):
+    """In which order pixels are removed, from their relevance."""
+
     def __call__(self, maps: Maps, ids: Ids, key: Key) -> Ranks:
         """Rank the pixels of each image by when they are removed; break ties by key and id."""
 
 
 class Imputer(Protocol):
+    """Fills removed pixels. Any function `(batch, removed, key) -> images` is one."""
+
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
         """Impute the removed pixels. Kept pixels stay bit-equal; the input is not modified."""
 

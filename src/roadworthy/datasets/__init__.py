@@ -6,6 +6,7 @@ Every dataset streams the same batches on every pass.
 from roadworthy.datasets.adapt import as_dataset, first
 from roadworthy.datasets.arrays import Arrays
 from roadworthy.datasets.cifar10 import CIFAR10
+from roadworthy.datasets.cifar10_sample import CIFAR10Sample
 from roadworthy.datasets.digits import Digits
 from roadworthy.datasets.folder import ImageFolder
 from roadworthy.datasets.food101 import Food101
@@ -15,6 +16,7 @@ from roadworthy.datasets.torch_data import TorchData
 __all__ = [
     "CIFAR10",
     "Arrays",
+    "CIFAR10Sample",
     "Digits",
     "Food101",
     "HuggingFace",

@@ -40,7 +40,7 @@ from roadworthy.experiments.registry import REGISTRY, lookup
 from roadworthy.experiments.source import Parts
 from roadworthy.experiments.worker import Worker
 from roadworthy.models import load
-from roadworthy.models.loading import named
+from roadworthy.models.loading import WEIGHTS, named
 from roadworthy.models.normalized import Normalized
 from roadworthy.models.prediction import fastest_device
 from roadworthy.training.gain import GainRecipe
@@ -456,10 +456,12 @@ def _make(family: str, spec: Spec) -> Any:
 
 
 def _placed(spec: Spec, folder: Path) -> Spec:
-    """Paths relative to the plan's folder, made usable from here."""
-    return {
-        key: folder / value if key in LOCATIONS and isinstance(value, str) else value for key, value in spec.items()
-    }
+    """Paths relative to the plan's folder, made usable from here; names of weights of the package stay."""
+
+    def is_path(key: str, value: Any) -> bool:
+        return key in LOCATIONS and isinstance(value, str) and not (key == "weights" and value in WEIGHTS)
+
+    return {key: folder / value if is_path(key, value) else value for key, value in spec.items()}
 
 
 def _with_key(key: str, make: Callable[..., Any], *arguments: Any) -> Any:

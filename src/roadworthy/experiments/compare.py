@@ -43,7 +43,7 @@ from roadworthy.experiments.items import Block, Spec, block_step, growing_rows, 
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
 from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.registry import lookup
-from roadworthy.experiments.rehearsal import rehearse
+from roadworthy.experiments.rehearsal import REHEARSAL, rehearse
 from roadworthy.experiments.results import collect
 from roadworthy.experiments.runner import execute, grouping, origin
 from roadworthy.experiments.source import Source
@@ -160,11 +160,11 @@ def compare(
     _check_training(experiment, named_evaluators)
     experiment, store = with_known_outputs(experiment), ScratchStore()
     store.expect(_size_of_maps(experiment, design))
-    with eval_mode(experiment.model, experiment.device):
+    with eval_mode(experiment.model, experiment.device), Bar("comparing", progress) as bar:
+        bar.on_stage(REHEARSAL)
         noted = rehearse(experiment, shares, design.seeds[0])
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
-        with Bar("comparing", progress) as bar:
-            state = execute(design, store, InProcess(Worker(experiment), raises=True), group_key, bar)
+        state = execute(design, store, InProcess(Worker(experiment), raises=True), group_key, bar)
     about = {**described(classifier, dataset), **input_facts(experiment)}
     facts = {"classes": dataset.classes, "unlabeled": _unlabeled(dataset), "about": about, "noted": noted}
     store.write_manifest({**store.manifest(), **origin(), **facts})

@@ -1,9 +1,8 @@
 """What a comparison answers: a conclusion, tables, a report, an audit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,11 @@ from roadworthy.core.results import Point, Predictions
 from roadworthy.core.text import printable
 from roadworthy.experiments.audit_items import AuditSettings, default_fractions
 from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
+from roadworthy.experiments.cards import cards
 from roadworthy.experiments.conclusion import Basis, Conclusion, conclude
 from roadworthy.experiments.examples import class_name, examples
 from roadworthy.experiments.executors.in_process import InProcess
+from roadworthy.experiments.gallery import gallery, roles_of, setting_of
 from roadworthy.experiments.plot import Plot
 from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.provenance import provenance, runtime_table
@@ -26,11 +27,15 @@ from roadworthy.experiments.results import Results, save
 from roadworthy.experiments.runner import GroupKey, origin
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.worker import Worker
-from roadworthy.report.examples import Example
-from roadworthy.report.findings import Findings
+from roadworthy.report.examples import Example, Gallery
+from roadworthy.report.findings import Card, Findings
+from roadworthy.report.html.card import first_screen
 from roadworthy.report.html.page import write_page
 from roadworthy.report.tables import accuracy_text, short_ranking
 from roadworthy.statistics import Value
+
+_SHOWN_AS_MATRIX = ("beaten by a control", "not above a control")
+"""warnings that the page shows as a table of methods against controls"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,8 +94,10 @@ class Comparison:
         return statistics.plain_accuracy(self.predictions, self.results.confidence, self.results.stopping)
 
     def agreement(self, value: Value = "accuracy") -> pd.DataFrame:
-        """How far every two settings (evaluator, order, imputer) agree on the ranking of the methods."""
-        return statistics.agreement(self.predictions, self.controls, value)
+        """How far every two settings (evaluator, order, imputer) agree on the ranking, with intervals of `spearman`."""
+        if value == "accuracy":
+            return self._agreement.copy()
+        return statistics.agreement_intervals(self.predictions, self.controls, value, self.results.confidence)
 
     def agreement_matrix(
         self, measure: str = "spearman", pairing: str = "removed", value: Value = "accuracy"
@@ -115,8 +122,27 @@ class Comparison:
         }
         return table.assign(name=table["label"].map(names))
 
+    def standings(self) -> dict[statistics.BlockKey, statistics.Standing]:
+        """By evaluator and imputer: methods and controls, best first, and the differences between them."""
+        return statistics.standings(self._ranking, self._pairs, self.results.copies, self.results.margin)
+
     def conclusion(self) -> Conclusion:
         """One of four states, a plain sentence, and details: which method to trust, if any (docs/statistics.md)."""
+        return self._conclusion
+
+    def cards(self, audit: Audit | None = None) -> tuple[Card, ...]:
+        """Best method, controls, first place, benchmark: each a question with a short answer."""
+        results, compared = self.results, self._several_methods_and_settings
+        standings = statistics.standings(self._ranking, self._pairs, results.copies, results.margin)
+        main = statistics.preferred_block(self._ranking, results.preferred)
+        standing = next(one for key, one in standings.items() if (key.evaluator, key.imputer) == main)
+        agreement = self._agreement if compared else None
+        warned = self._warnings
+        near_chance = ((warned["kind"] == "near chance") & (warned["evaluator"] == main[0])).any()
+        return cards(standing, agreement, audit.tables if audit else {}, results.confidence, bool(near_chance))
+
+    @cached_property
+    def _conclusion(self) -> Conclusion:
         results = self.results
         return conclude(
             Basis(
@@ -167,7 +193,7 @@ class Comparison:
             self.source.check_all()
             executor = InProcess(Worker(self.source.experiment), raises=True)
             with self.source.store.locked(), Bar("audit", progress) as bar:
-                bar.expect(len(state.missing))
+                bar.expect(state.missing)
                 state = run_audit(self.source, settings, executor, self.group_key, bar)
         return audit_of(self.source, state, self.curves(), self.chance)
 
@@ -204,37 +230,49 @@ class Comparison:
 
     def findings(self, audit: Audit | None = None) -> Findings:
         """Everything that the page shows, as tables."""
-        ranking = self._ranking
-        methods = ranking.loc[~ranking["control"], "method"].nunique()
-        settings = {(point.evaluator, point.order, point.imputer) for point in self.predictions}
-        pictures, no_examples = self._examples()
-        conclusion = self.conclusion()
+        shown, strips, no_examples = self._pictures()
+        first = self._first_screen(audit)
+        return replace(
+            first,
+            curves=self.curves(),
+            agreement=self._agreement if self._several_methods_and_settings else None,
+            chance=self.chance,
+            gallery=shown,
+            examples=strips,
+            no_examples=no_examples,
+            classes=self.per_class(),
+            facts={**first.facts, **provenance(self.results.manifest), **self._left_out(strips)},
+            missing=self.results.missing,
+            runtimes=runtime_table(self.results.runtimes) if self.plan_text else None,
+            plan=self.plan_text,
+        )
+
+    def _first_screen(self, audit: Audit | None = None) -> Findings:
+        """What page and notebook open with."""
+        results, conclusion, warnings = self.results, self.conclusion(), self._warnings
         return Findings(
             state=conclusion.state,
             conclusion=conclusion.sentence,
             details=conclusion.details,
-            confidence=self.results.confidence,
-            ranking=ranking,
-            curves=self.curves(),
-            agreement=self.agreement() if methods > 1 and len(settings) > 1 else None,
+            cards=self.cards(audit),
+            confidence=results.confidence,
+            margin=results.margin,
+            ranking=self._ranking,
+            pairwise=self._pairs,
             controls=self.controls,
-            copies=self.results.copies,
-            preferred=self.results.preferred,
-            examples=pictures,
-            no_examples=no_examples,
-            classes=self.per_class(),
-            warnings=list(self._warnings["text"]),
+            copies=results.copies,
+            preferred=results.preferred,
+            unlabeled=results.unlabeled,
+            debiased=results.linear_imputers,
+            fixed=results.fixed_imputers,
+            warnings=list(warnings.loc[~warnings["kind"].isin(_SHOWN_AS_MATRIX), "text"]),
             facts={
-                **self.results.about,
+                **results.about,
                 **self._size,
                 "Accuracy before removal": self._accuracy,
-                **provenance(self.results.manifest),
-                **self._left_out(pictures),
+                "Date": provenance(results.manifest)["Date"],
             },
             audit=audit.tables if audit else {},
-            missing=self.results.missing,
-            runtimes=runtime_table(self.results.runtimes) if self.plan_text else None,
-            plan=self.plan_text,
         )
 
     @property
@@ -250,25 +288,32 @@ class Comparison:
         return printable("\n\n".join(parts))
 
     def _repr_html_(self) -> str:
-        conclusion = self.conclusion()
-        table = short_ranking(self._ranking).to_html(index=False, escape=True, border=0)
-        warnings = [f"Warning: {text}" for text in self._warnings["text"]]
-        lines = [*conclusion.details, f"Accuracy before removal: {self._accuracy}", *warnings]
-        items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-        return (
-            f"<p><strong>{escape(conclusion.state)}</strong>: {escape(conclusion.sentence)}</p>\n{table}\n"
-            f"<ul>{items}</ul>"
-        )
+        """The first screen of the page, without its pictures."""
+        return first_screen(self._first_screen())
 
-    def _examples(self) -> tuple[list[Example], str]:
-        """Pictures, or why there are none."""
+    def gallery(self) -> Gallery:
+        """Images with the model's answers, as the best and the worst method leave them; empty without images."""
+        return self._pictures()[0]
+
+    def _pictures(self) -> tuple[Gallery, list[Example], str]:
+        """Images with answers, one image with every imputer; or why there are none."""
         if self.source is None:
-            return [], "a saved comparison holds no images"
+            return Gallery(), [], "a saved comparison holds no images"
+        evaluator, imputer = statistics.preferred_block(self._ranking, self.results.preferred)
+        block = self._ranking[(self._ranking["evaluator"] == evaluator) & (self._ranking["imputer"] == imputer)]
         try:
             imputers = list(dict.fromkeys(point.imputer for point in self.predictions))
-            return examples(self.source, self.leaders() or [next(iter(self.predictions)).method], imputers), ""
+            leaders = self.leaders() or block["method"].tolist()[:1]
+            strips = examples(self.source, leaders, [imputer, *imputers], most_fractions=5, images=1)
+            shown = next(iter(strips[0].imputed))[2]  # the main imputer, unless it is code of the plan
+            setting = setting_of(self.predictions, evaluator, shown)
+            roles, results = roles_of(block, self.results.copies), self.results
+            shown_images = gallery(
+                self.source, self.predictions, setting, roles, results.classes, results.target, results.unlabeled
+            )
+            return shown_images, strips, ""
         except RoadworthyError as error:
-            return [], str(error)
+            return Gallery(), [], str(error)
 
     def _left_out(self, pictures: Sequence[Example]) -> dict[str, str]:
         names = self.source.parts.left_out if self.source is not None and pictures else ()
@@ -282,6 +327,16 @@ class Comparison:
         return statistics.ranking(
             self.predictions, self.controls, confidence=results.confidence, stopping=results.stopping
         )
+
+    @cached_property
+    def _agreement(self) -> pd.DataFrame:
+        return statistics.agreement_intervals(self.predictions, self.controls, confidence=self.results.confidence)
+
+    @property
+    def _several_methods_and_settings(self) -> bool:
+        methods = {point.method for point in self.predictions if point.method not in self.controls}
+        settings = {(point.evaluator, point.order, point.imputer) for point in self.predictions}
+        return len(methods) > 1 and len(settings) > 1
 
     @cached_property
     def _pairs(self) -> pd.DataFrame:

@@ -12,10 +12,12 @@ from roadworthy.experiments.wording import (
     at_most,
     block_name,
     bounds,
+    controls_described,
     controls_named,
     count,
     listed,
     settling,
+    settling_pairs,
     share_of_resamples,
     varying_fields,
 )
@@ -27,6 +29,8 @@ from roadworthy.statistics.standing import CLEAR_WINNER, NO_METHOD, NOT_YET, TIE
 
 @dataclass(frozen=True)
 class Conclusion:
+    """Which method to trust, if any: a state, a plain sentence, and the numbers behind them (docs/statistics.md)."""
+
     state: State
     """NO METHOD BEATS THE CONTROLS, CLEAR WINNER, TIE or NOT YET"""
     sentence: str
@@ -152,31 +156,24 @@ def _no_method(standing: Standing, basis: Basis) -> str:
 
 def _not_yet(standing: Standing, basis: Basis) -> str:
     best, images = standing.best, _on_images(standing, basis)
-    subject = f"The best of {len(standing.methods)} methods, {best}," if len(standing.methods) > 1 else best
-    subject += "" if len(standing.methods) > 1 else ", the only method,"
+    several = len(standing.methods) > 1
+    subject = f"{best} is the best of {len(standing.methods)} methods, but" if several else f"{best}, the only method,"
+    it = "it is" if several else "is"
     better = [control for control in standing.controls if standing.clear(control, best)]
     if better:
         still_open = [name for name in standing.methods if not standing.refuting_controls(name)]
-        text = f"{subject} is clearly worse than {controls_named(better)} {images}; {listed(still_open)} may yet beat "
-        text += "it." if len(better) == 1 else "them."
+        text = f"{subject} {images} {it} clearly worse than {controls_described(better)}; "
+        text += f"{listed(still_open)} may yet beat {'it' if len(better) == 1 else 'them'}."
         return f"{text} {settling(standing, [(name, better[0]) for name in still_open], basis.confidence)}".rstrip()
     if unbeaten := standing.unbeaten_controls(best):
-        text = f"{subject} is {images} not clearly better than {controls_named(unbeaten)}"
+        text = f"{subject} {images} {it} not clearly better than {controls_described(unbeaten)}"
         text += _scoring_better(standing, unbeaten)
         return f"{text}. {settling(standing, [(best, name) for name in unbeaten], basis.confidence)}".rstrip()
     rivals = [name for name in standing.leaders if name != best]
     beats = f" and clearly better than {controls_named(standing.controls)}" if standing.controls else ""
     text = f"{best} is the best of {len(standing.methods)} methods{beats} {images}, "
     text += f"but not clearly better than {listed(rivals)}."
-    return f"{text} {settling(standing, _open_pairs(standing, rivals), basis.confidence)}".rstrip()
-
-
-def _open_pairs(standing: Standing, rivals: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs that keep the leaders from being a clear winner or a tie."""
-    if pairs := [(standing.best, name) for name in rivals if not standing.difference(standing.best, name).tie]:
-        return pairs
-    among = [(a, b) for row, a in enumerate(rivals) for b in rivals[row + 1 :] if not standing.difference(a, b).tie]
-    return among or [(name, control) for name in rivals for control in standing.unbeaten_controls(name)]
+    return f"{text} {settling(standing, settling_pairs(standing, rivals), basis.confidence)}".rstrip()
 
 
 def _scoring_better(standing: Standing, controls: Sequence[str]) -> str:
@@ -241,11 +238,18 @@ def _nearest(standing: Standing) -> str:
         return ""
     other = others[0]
     difference = standing.difference(best, other)
-    side = "ahead of" if difference.value >= 0 else "behind"
+    if difference.value == 0:
+        return (
+            f"{best} and {_named(other, standing)} score the same; their difference is in {bounds(*difference[1:3])}."
+        )
+    side = "ahead of" if difference.value > 0 else "behind"
     shown = difference if difference.value >= 0 else difference.reversed
-    name = f"the control {other}" if other in standing.controls else other
-    text = f"{best} is {side} {name} by {shown.value:.3f} {bounds(shown.low, shown.high)}"
+    text = f"{best} is {side} {_named(other, standing)} by {shown.value:.3f} {bounds(shown.low, shown.high)}"
     return f"{text}{share_of_resamples(shown.share)}."
+
+
+def _named(name: str, standing: Standing) -> str:
+    return f"the control {name}" if name in standing.controls else name
 
 
 def _better_copies(standing: Standing, copies: Mapping[str, Copy]) -> list[str]:

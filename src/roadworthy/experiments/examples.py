@@ -21,13 +21,14 @@ def examples(
 ) -> list[Example]:
     """Images from all over the data, which may be sorted by class. Pixels are removed as the first seed did.
 
-    The first of `methods` is shown with every imputer, the others with the first one. Imputers that are code of a plan
-    are left out.
+    The first of `methods` is shown with every imputer of `imputers` (default: all), the others with the first one.
+    Imputers that are code of a plan are left out.
     """
     source.check_images()
     rows = [source.rows[place] for place in np.unique(np.linspace(0, len(source.rows) - 1, images).round().astype(int))]
     (batch, predicted), parts, key = source.images(rows), source.parts, Key(source.design.seeds[0])
-    available = {name: imputer for name, imputer in source.imputers().items() if not imputers or name in imputers}
+    ready = source.imputers()
+    available = {name: ready[name] for name in imputers or ready if name in ready}
     if not available:
         raise InputError(
             f"the imputers ({', '.join(parts.left_out) or 'none'}) are functions of the plan, and reading results runs "

@@ -11,9 +11,11 @@ from roadworthy.core.errors import InputError, RoadworthyError
 from roadworthy.experiments.audit_run import Audit
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.examples import examples
+from roadworthy.experiments.plot import debiasing_headline
 from roadworthy.experiments.results import Runtime
 from roadworthy.report.examples import Example
 from roadworthy.report.figures.data import AUDIT, FigureData
+from roadworthy.report.ranks import rank_panels
 
 
 def gather(comparison: Comparison, folder: Path, method: str | None = None) -> FigureData:
@@ -25,18 +27,34 @@ def gather(comparison: Comparison, folder: Path, method: str | None = None) -> F
     tables = {name: _audit_table(audit, name, folder, gaps) for name in AUDIT}
     curves = comparison.curves()
     linear = next(iter(results.linear_imputers), "")
+    fixed = next(iter(results.fixed_imputers), "")
+    ranking = comparison.ranking()
+    average_ranks = _average_ranks(comparison, gaps)
+    agreement = _agreement(comparison, gaps)
+    preferred = statistics.preferred_block(ranking, results.preferred)
+    if not rank_panels(ranking, agreement):
+        gaps["ranks"] = "no setting has two methods in both orders: add them to the plan and run it again"
     return FigureData(
         curves=curves,
-        agreement=_agreement(comparison, gaps),
+        ranking=ranking,
+        standings=comparison.standings(),
+        average_ranks=average_ranks,
+        agreement=agreement,
         runtimes=_runtimes(comparison, gaps),
         audit=tables,
         examples=_examples(comparison, chosen, gaps),
+        gallery=comparison.gallery(),
         controls=comparison.controls,
+        copies=tuple(results.copies),
         classes=len(np.unique(next(iter(comparison.predictions.values())).labels)),
+        chance=comparison.chance,
+        preferred=preferred,
+        confidence=results.confidence,
         method=chosen,
         linear_imputer=linear,
-        fixed_imputer=next(iter(results.fixed_imputers), ""),
-        gaps=gaps | _curve_gaps(curves, tables["masks"], chosen, linear),
+        fixed_imputer=fixed,
+        headline=debiasing_headline(comparison),
+        gaps=gaps | _curve_gaps(curves, tables["masks"], chosen, linear, fixed),
     )
 
 
@@ -53,8 +71,13 @@ def _methods(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(point.method for point in comparison.predictions))
 
 
-def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str, linear: str) -> dict[str, str]:
+def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str, linear: str, fixed: str) -> dict[str, str]:
     gaps = {}
+    both = curves.groupby("evaluator")["imputer"].unique().map(lambda names: {linear, fixed} <= set(names))
+    if not (linear and fixed and both.any()):
+        gaps["headline"] = (
+            'it needs a linear imputer and one that fills with a color: imputers = ["linear", "fixed"] in [evaluation]'
+        )
     if curves[(curves["evaluator"] == "retrain") & (curves["imputer"] == linear)].empty:
         gaps["retrain"] = (
             'no curves of the evaluator "retrain" with a linear imputer: add them to [evaluation] and run again'
@@ -71,13 +94,21 @@ def _curve_gaps(curves: pd.DataFrame, masks: pd.DataFrame, method: str, linear: 
 
 def _agreement(comparison: Comparison, gaps: dict[str, str]) -> pd.DataFrame:
     try:
-        table = statistics.agreement(comparison.predictions, comparison.controls)
+        table = comparison.agreement()
     except InputError as error:
         gaps["agreement"] = f"{error}: add methods to the plan and run it again"
         return pd.DataFrame()
     if table.empty:
         gaps["agreement"] = "one setting only: add an order, an imputer or an evaluator to the plan and run it again"
     return table
+
+
+def _average_ranks(comparison: Comparison, gaps: dict[str, str]) -> pd.DataFrame:
+    table = statistics.average_ranks(comparison.predictions, tuple(comparison.results.copies))
+    several = table.groupby(["evaluator", "imputer"])["method"].transform("count") > 1
+    if not several.any():
+        gaps["several methods"] = "one method without controls: add methods to the plan and run it again"
+    return table[several]
 
 
 def _runtimes(comparison: Comparison, gaps: dict[str, str]) -> pd.DataFrame:

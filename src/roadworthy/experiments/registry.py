@@ -159,6 +159,7 @@ REGISTRY: Mapping[str, Mapping[str, Entry]] = {
     "datasets": {
         "arrays": Entry(datasets.Arrays),
         "cifar10": Entry(datasets.CIFAR10),
+        "cifar10-sample": Entry(datasets.CIFAR10Sample),
         "digits": Entry(datasets.Digits),
         "food101": Entry(datasets.Food101),
         "folder": Entry(datasets.ImageFolder),

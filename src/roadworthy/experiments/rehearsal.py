@@ -19,6 +19,9 @@ from roadworthy.experiments.accuracy_check import check_accuracy
 from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe
 
+REHEARSAL = "trying everything on two images"
+"""What this stage is called; the first time on a machine, it also compiles the solver."""
+
 
 def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int = 2) -> list[str]:
     """Explain a few images with every method; remove, impute and predict with every order and imputer.

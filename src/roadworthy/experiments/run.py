@@ -33,7 +33,7 @@ from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.plans import Plan, plan_from, read_plan
 from roadworthy.experiments.plans.plan import LOCATIONS
 from roadworthy.experiments.progress import Bar
-from roadworthy.experiments.rehearsal import rehearse
+from roadworthy.experiments.rehearsal import REHEARSAL, rehearse
 from roadworthy.experiments.results import Results, collect, read_saved
 from roadworthy.experiments.runner import Executor, GroupKey, Listener, execute, grouping, origin
 from roadworthy.experiments.source import Source
@@ -140,6 +140,7 @@ def run_plan(
 ) -> Survey:
     """Run what is pending; returns the state of the run directory. The runner writes plan and manifest."""
     store.check_for_plan()  # before any data are read
+    listener.on_stage("reading data and model")
     prepared = prepare(plan)
     with store.locked():
         complaints = store.clean()
@@ -148,6 +149,7 @@ def run_plan(
         write_manifest(prepared, store)
         if survey(prepared.design, store).missing:
             check_training(plan, prepared.experiment)
+            listener.on_stage(REHEARSAL)
             noted = rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0])
             store.write_manifest({**store.manifest(), "noted": noted})
         chosen = prepared.executor(executor, jobs, address)
@@ -310,7 +312,7 @@ def audit_plan(
         on_complaints([*store.clean(), *keep_plan(plan, store)])
         write_manifest(prepared, store)
         source = Source(prepared.design, store, lambda: prepared.experiment)
-        bar.expect(len(audit_state(source, settings).missing))
+        bar.expect(audit_state(source, settings).missing)
         state = run_audit(source, settings, prepared.executor("local", jobs, ""), prepared.group_key, bar)
     return _written(source, settings, store), len(state.missing)
 

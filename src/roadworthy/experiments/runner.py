@@ -81,11 +81,23 @@ class Listener(Protocol):
     def on_start(self, survey: Survey) -> None:
         """More items are known to be missing."""
 
+    def on_stage(self, text: str) -> None:
+        """What is done before the first item."""
+
+    def on_begin(self, items: Sequence[Item]) -> None:
+        """These items are computed now."""
+
     def on_event(self, event: Event) -> None: ...
 
 
 class Silent:
     def on_start(self, survey: Survey) -> None:
+        pass
+
+    def on_stage(self, text: str) -> None:
+        pass
+
+    def on_begin(self, items: Sequence[Item]) -> None:
         pass
 
     def on_event(self, event: Event) -> None:
@@ -134,6 +146,7 @@ def run_items(
             inputs = {id: store.read(need) for id, need in needs.items()}
             checkpoint = store.checkpoint_path(group[0]) if len(group) == 1 else None
             running[group[0].id] = number
+            listener.on_begin(group)
             session.submit(Task(group, inputs, checkpoint))
         if not running:
             return failed

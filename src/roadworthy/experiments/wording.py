@@ -14,6 +14,12 @@ from roadworthy.statistics.standing import Difference
 
 SCORE_NAMES = {"srg": "LeRF − MoRF", "morf": "MoRF area (lower is better)", "lerf": "LeRF area"}
 
+_PLAIN_CONTROLS = {
+    "random": "choosing pixels at random",
+    "edges": "marking the edges of every image",
+    "center": "pointing at the center of every image",
+}
+"""what a blind control does"""
 _BLOCK_PHRASES = {"imputer": "imputed with {}", "evaluator": "evaluator {}", "model": "model {}", "units": "units {}"}
 _MOST_IMAGES = 1_000_000
 _MANY_TIMES = 100
@@ -47,6 +53,17 @@ def controls_named(names: Sequence[str]) -> str:
     return f"the control{'s' if len(names) > 1 else ''} {listed(names)}"
 
 
+def controls_described(names: Sequence[str]) -> str:
+    """The built-in blind controls in plain words.
+
+    >>> controls_described(["center"]), controls_described(["edges", "mine"])
+    ('pointing at the center of every image (the control center)', 'the controls edges and mine')
+    """
+    if len(names) == 1 and names[0] in _PLAIN_CONTROLS:
+        return f"{_PLAIN_CONTROLS[names[0]]} (the control {names[0]})"
+    return controls_named(names)
+
+
 def count(number: int, thing: str) -> str:
     """
     >>> count(1, "image"), count(1200, "image")
@@ -55,8 +72,11 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def bounds(low: float, high: float) -> str:
-    return f"[{low:.3f}, {high:.3f}]".replace("-", "−")
+def bounds(low: float, high: float, digits: int = 3) -> str:
+    """The interval; a single image has none."""
+    if math.isnan(low):
+        return "(no interval)"
+    return f"[{low:.{digits}f}, {high:.{digits}f}]".replace("-", "−")
 
 
 def at_most(value: float) -> str:
@@ -66,6 +86,15 @@ def at_most(value: float) -> str:
     'at most 0.013'
     """
     return f"at most {math.ceil(round(value, 9) * 1000) / 1000:.3f}"
+
+
+def at_least(value: float) -> str:
+    """Rounded down, so that it stays true.
+
+    >>> at_least(0.0129)
+    'at least 0.012'
+    """
+    return f"at least {math.floor(round(value, 9) * 1000) / 1000:.3f}"
 
 
 def rounded_up(number: float) -> str:
@@ -89,6 +118,14 @@ def share_of_resamples(share: float) -> str:
     return f", and in {text} of resamples"
 
 
+def settling_pairs(standing: Standing, rivals: Sequence[str]) -> list[tuple[str, str]]:
+    """The pairs that keep the leaders, the best method and these rivals, from being a clear winner or a tie."""
+    if pairs := [(standing.best, name) for name in rivals if not standing.difference(standing.best, name).tie]:
+        return pairs
+    among = [(a, b) for row, a in enumerate(rivals) for b in rivals[row + 1 :] if not standing.difference(a, b).tie]
+    return among or [(name, control) for name in rivals for control in standing.unbeaten_controls(name)]
+
+
 def settling(standing: Standing, pairs: Sequence[tuple[str, str]], confidence: float) -> str:
     """How many images would separate these pairs or show a tie, or why no number can be given; "" for no pairs."""
     if not pairs:
@@ -98,9 +135,9 @@ def settling(standing: Standing, pairs: Sequence[tuple[str, str]], confidence: f
         return "A single image settles nothing."
     most = max(difference.most for difference in differences)
     separable = [not _absurd(difference.images_needed, images) for difference in differences]
+    # A pair is settled by a clear difference or by a tie, whichever takes fewer images.
     needed = max(
-        difference.images_needed if possible else _images_for_a_tie(difference, standing, confidence)
-        for difference, possible in zip(differences, separable, strict=True)
+        min(difference.images_needed, _images_for_a_tie(difference, standing, confidence)) for difference in differences
     )
     if most < standing.margin and not all(separable):
         return f"The difference is too small for more images to matter: {at_most(most)}."

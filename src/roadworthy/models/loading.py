@@ -13,12 +13,16 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from roadworthy.core.errors import ModelError, WeightsError
+from roadworthy.core.errors import ModelError, UnknownNameError, WeightsError
+from roadworthy.core.files import unwritable, write_atomically
 from roadworthy.models.normalized import Normalized
 from roadworthy.models.resnet import cifar_resnet
 
 CIFAR10_RESNET20 = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 """Normalization of the common CIFAR-10 ResNet-20 weights, which were trained with ImageNet's mean and deviation."""
+
+WEIGHTS = {"resnet20-cifar10": Path(__file__).parent / "weights" / "resnet20_cifar10.safetensors"}
+"""Weights that come with the package (see weights/NOTICE), by the name that stands in place of a path."""
 
 WRAPPERS = ("module.", "_orig_mod.", "network.network.")
 """Prefixes that DataParallel, torch.compile and `Normalized` add to every key."""
@@ -31,18 +35,39 @@ def load(
 ) -> nn.Module:
     """`factory(**options)` with `weights` loaded, in eval mode.
 
-    `factory` may be a name, "package.module:factory", also from a file in the current folder. The weights of a plain
-    network fit a `Normalized` one too. Without weights, initialization draws from torch's global generator.
+    `factory` may be a name, "package.module:factory", also from a file in the current folder. `weights` is a file, or
+    the name of weights that come with the package: "resnet20-cifar10". The weights of a plain network fit a
+    `Normalized` one too. Without weights, initialization draws from torch's global generator.
     """
     network = _build(named(factory) if isinstance(factory, str) else factory, options)
     if weights is not None:
-        _load_weights(network, Path(weights))
+        _load_weights(network, WEIGHTS.get(str(weights), Path(weights)))
     return network.eval()
 
 
-def resnet20_cifar10(weights: str | os.PathLike[str]) -> Normalized:
-    """The CIFAR-10 ResNet-20 (arXiv:1512.03385, 4.2) with weights from a file, for images in [0, 1]."""
+def resnet20_cifar10(weights: str | os.PathLike[str] = "resnet20-cifar10") -> Normalized:
+    """The CIFAR-10 ResNet-20 (arXiv:1512.03385, 4.2) for images in [0, 1], with the weights of the package or a file.
+
+    The weights of the package reach 91.73 % on the 10,000 test images.
+    """
     return Normalized(load(cifar_resnet, weights, depth=20), **CIFAR10_RESNET20).eval()
+
+
+def copy_weights(name: str, root: str | os.PathLike[str]) -> Path:
+    """Copy weights that come with the package to `root`/weights, for plans that name a file there."""
+    if name not in WEIGHTS:
+        raise UnknownNameError(f"unknown weights {name!r}: choose one of {', '.join(WEIGHTS)}")
+    source, path = WEIGHTS[name], Path(root).expanduser() / "weights" / WEIGHTS[name].name
+    content = source.read_bytes()
+    try:
+        same = path.is_file() and path.read_bytes() == content
+    except OSError as error:
+        raise unwritable(path, error) from error
+    if path.is_file() and not same:
+        raise WeightsError(f"{path} holds other weights than {name}: move it away and run again")
+    if not same:
+        write_atomically(path, content)
+    return path
 
 
 def named(name: str, kind: str = "model") -> Callable[..., Any]:
@@ -122,7 +147,11 @@ def bare(network: nn.Module) -> nn.Module:
 
 def _read(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
-        raise WeightsError(f"no weights at {path.absolute()}: check the path")
+        own = next(iter(WEIGHTS))
+        raise WeightsError(
+            f"no weights at {path.absolute()}: check the path; weights of a CIFAR-10 ResNet-20 come with roadworthy: "
+            f'weights = "{own}", or as a file with `roadworthy data download {own}`'
+        )
     if path.suffix not in READERS:
         raise WeightsError(
             f"weights {path}: {path.suffix or 'no suffix'} is not one of {', '.join(READERS)}; {_ADVICE}"

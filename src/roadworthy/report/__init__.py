@@ -5,4 +5,6 @@ figures/            the paper's figures (matplotlib) and tables (LaTeX) from the
 terminal            the ranking on a terminal
 tables              rankings and agreement formatted for people
 palette             one color and line style per method, everywhere
+emphasis, ranks     who stands out in a chart; ranks by MoRF and LeRF per imputer
+labels              labels of curves, moved apart
 """

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
 from roadworthy.core.errors import InputError
 from roadworthy.core.results import Copy
-from roadworthy.report.examples import Example
-from roadworthy.statistics import CONFIDENCE
+from roadworthy.report.examples import Example, Gallery
+from roadworthy.statistics import CONFIDENCE, MARGIN
 
 AUDIT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "masks": ("method", "order", "fraction", "accuracy", "low", "high", "chance"),
@@ -33,6 +34,15 @@ AUDIT_COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The tables of a leakage audit, with the columns that the report reads."""
 
 
+class Card(NamedTuple):
+    """A question that a reader has, answered in a few words."""
+
+    question: str
+    answer: str
+    detail: str
+    tone: Literal["good", "bad", "open", "plain"]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings:
     """Tables have the columns of `roadworthy.statistics` and `roadworthy.audit`; None or empty parts are left out."""
@@ -43,16 +53,30 @@ class Findings:
     """one or two sentences"""
     details: Sequence[str] = ()
     """numbers, and the other settings"""
+    cards: Sequence[Card] = ()
     confidence: float = CONFIDENCE
     """of the intervals in the tables"""
+    margin: float = MARGIN
+    """scores that surely differ by less are tied"""
     ranking: pd.DataFrame | None = None
+    pairwise: pd.DataFrame | None = None
     curves: pd.DataFrame | None = None
     agreement: pd.DataFrame | None = None
+    """the table of `agreement`, with the interval `low`, `high` if known"""
     controls: Sequence[str] = ()
     copies: Mapping[str, Copy] = field(default_factory=dict)
     """controls made from another method's maps"""
     preferred: tuple[str, str] | None = None
     """the evaluator and imputer that come first"""
+    chance: float | None = None
+    """the accuracy of guessing among the classes"""
+    unlabeled: bool = False
+    """no image has a label; the model's predictions stand in"""
+    debiased: Sequence[str] = ()
+    """imputers that are Noisy Linear"""
+    fixed: Sequence[str] = ()
+    """imputers that fill with the mean of the data"""
+    gallery: Gallery = field(default_factory=Gallery)
     examples: Sequence[Example] = ()
     no_examples: str = ""
     """why there are none"""
@@ -61,6 +85,7 @@ class Findings:
     classes: pd.DataFrame | None = None
     """the table of `per_class`, with the names of the classes as `name`"""
     warnings: Sequence[str] = ()
+    """those that the tables do not show"""
     missing: pd.DataFrame | None = None
     """the table of `complete_curves`: incomplete curves"""
     facts: Mapping[str, str] = field(default_factory=dict)

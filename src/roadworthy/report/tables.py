@@ -1,14 +1,10 @@
 """Tables formatted for people."""
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-
-from roadworthy.report.findings import Findings
-from roadworthy.statistics import preferred_block
 
 _GAP = "–"
 
@@ -43,7 +39,7 @@ def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:
     parts: list[str] = []
     for evaluator, rows in table.groupby("evaluator", sort=False):
         texts = [
-            f"{share:.1%} [{low:.1%}, {high:.1%}]".replace("%", " %")
+            f"{share:.1%} [{max(0.0, low):.1%}, {high:.1%}]".replace("%", " %")
             for share, low, high in zip(rows["accuracy"], rows["low"], rows["high"], strict=True)
         ]
         if len(set(texts)) == 1:  # without retraining, for example, whatever the imputer
@@ -109,81 +105,3 @@ def short_agreement(table: pd.DataFrame) -> pd.DataFrame:
 
 def _signed(value: float) -> str:
     return _GAP if np.isnan(value) else f"{value:+.2f}"
-
-
-class RankingRow(NamedTuple):
-    rank: str
-    method: str
-    number: int
-    """of the method, on the whole page"""
-    control: bool
-    scores: Sequence[str]
-    mark: tuple[float, float, float] | None
-    """leading score and its interval, as shares of the table's range"""
-    groups: str
-    leakage: str
-    why: str
-
-
-class RankingTable(NamedTuple):
-    """The ranking in one setting."""
-
-    title: str
-    columns: Sequence[str]
-    zero: float | None
-    """position of score 0, as a share of the table's range"""
-    rows: Sequence[RankingRow]
-
-
-def ranking_tables(ranking: pd.DataFrame, numbers: Mapping[str, int], findings: Findings) -> list[RankingTable]:
-    """One per evaluator and imputer, that of the page's conclusion first, with the conclusions of an audit."""
-    settings = list(dict.fromkeys(zip(ranking["evaluator"], ranking["imputer"], strict=True)))
-    main = preferred_block(ranking, findings.preferred)
-    return [
-        _ranking_table(
-            ranking[(ranking["evaluator"] == evaluator) & (ranking["imputer"] == imputer)],
-            setting_title(imputer, evaluator),
-            numbers,
-            _leakage(findings, imputer),
-        )
-        for evaluator, imputer in sorted(settings, key=lambda setting: setting != main)
-    ]
-
-
-def _ranking_table(
-    block: pd.DataFrame, title: str, numbers: Mapping[str, int], leakage: Mapping[str, tuple[str, str]]
-) -> RankingTable:
-    short = short_ranking(block)
-    lead = next(name for name in ("srg", "morf", "lerf") if name in block and block[name].notna().any())
-    low, high = float(block[f"{lead}_low"].min()), float(block[f"{lead}_high"].max())
-    width = (high - low) or 1.0
-    marks = ((block[[lead, f"{lead}_low", f"{lead}_high"]] - low) / width).to_numpy().tolist()
-    columns = [name for name in short.columns if name not in ("rank", "method", "imputer")]
-    rows = [
-        RankingRow(
-            rank, method, numbers[method], control, scores, None if np.isnan(mark[0]) else tuple(mark), groups,
-            *leakage.get(method, ("", "")),
-        )
-        for rank, method, control, scores, mark, groups in zip(
-            short["rank"], block["method"], block["control"], short[columns].to_numpy().tolist(), marks,
-            block["groups"], strict=True,
-        )
-    ]  # fmt: skip
-    return RankingTable(title, columns, -low / width if low < 0 < high else None, rows)
-
-
-def _leakage(findings: Findings, imputer: str) -> dict[str, tuple[str, str]]:
-    """Method to its conclusion, of the order in which the larger leak was found, and why.
-
-    An inverted copy has the masks of its method with the orders swapped, so the same conclusion.
-    """
-    conclusions = findings.audit.get("conclusions")
-    if conclusions is None:
-        return {}
-    rows = conclusions[conclusions["imputer"] == imputer]
-    # A stable sort: the first order, unless a larger leak was found in another.
-    worst = rows.assign(found=rows["found"].astype(bool)).sort_values(["found", "bits"], ascending=False, kind="stable")
-    worst = worst.drop_duplicates("method")
-    by_method = dict(zip(worst["method"], zip(worst["conclusion"], worst["why"], strict=True), strict=True))
-    inverted = {name: copy.of for name, copy in findings.copies.items() if copy.how == "inverted"}
-    return by_method | {name: by_method[of] for name, of in inverted.items() if of in by_method}

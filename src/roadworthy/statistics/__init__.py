@@ -9,6 +9,7 @@ and compared on the same images.
     intervals, bootstrap, betting      confidence intervals: Student and Wilson, paired bootstrap, anytime-valid
     early_stopping, evidence, anytime  the early stopping rule, the evidence for it, bounds that hold at any time
     paired, pairwise, ranking          differences between methods, tests, groups, ranks
+    average_ranks                      ranks image by image, averaged
     agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
     diff                               differences between two runs
     standing                           what the tables establish about a block
@@ -17,6 +18,7 @@ and compared on the same images.
 
 from roadworthy.statistics.agreement import agreement, agreement_matrix, overall_alpha
 from roadworthy.statistics.agreement_intervals import agreement_change, agreement_intervals
+from roadworthy.statistics.average_ranks import average_ranks
 from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import resampled_means
 from roadworthy.statistics.completeness import complete_curves
@@ -68,6 +70,7 @@ __all__ = [
     "answered",
     "aopc",
     "area",
+    "average_ranks",
     "betting_interval",
     "blocks",
     "complete_curves",

@@ -130,6 +130,7 @@ def _fixed_differences(values: Array, score: Score, confidence: float, means: Ar
         p[row] = min(1.0, 2 * (reach / (abs(mean[row]) + reach)) ** images)
     stretched = expanded(drawn, mean, variance, confidence)
     probability = ((stretched > 0) + 0.5 * (stretched == 0)).mean(axis=0)
+    probability = np.where(np.isnan(low), np.nan, probability)  # a single image
     return PairedDifferences(first, second, mean, low, high, p, probability, wins, variance, tests)
 
 

@@ -14,6 +14,8 @@ from roadworthy.statistics.intervals import Array
 
 
 class Score(NamedTuple):
+    """How the values of a score are read."""
+
     higher_is_better: bool
     bounds: tuple[float, float]
     """smallest and largest value that an image can have"""

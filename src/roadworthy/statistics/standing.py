@@ -94,6 +94,13 @@ class Standing:
             control for control in self.unbeaten_controls(method) if self.difference(method, control).high < self.margin
         )
 
+    def rank(self, method: str) -> tuple[int, int, int]:
+        """Among the methods, without controls: its rank, and the lowest and highest that the differences allow."""
+        others = [name for name in self.methods if name != method]
+        better = [name for name in others if self.difference(name, method).value > 1e-12]
+        low = 1 + sum(self.clear(name, method) for name in others)
+        return 1 + len(better), low, len(self.methods) - sum(self.clear(method, name) for name in others)
+
     @property
     def state(self) -> State:
         if len(self.methods) + len(self.controls) < 2 or not self.methods:

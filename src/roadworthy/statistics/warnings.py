@@ -108,7 +108,8 @@ def _near_chance(
         where, accuracy = _where(place, varying), row["accuracy"]
         text = f"Before removal, the accuracy{where} is {percent(accuracy)}"
         if _clear_on_more_images(accuracy, chance, confidence):
-            text += f" on {row['images']} images: too few images to show that it is above chance ({percent(chance)})."
+            images = "1 image" if row["images"] == 1 else f"{row['images']} images"
+            text += f" on {images}: too few to show that it is above chance ({percent(chance)})."
             rows.append(_Warning("few images", text, **place))
             continue
         text += (

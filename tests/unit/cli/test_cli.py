@@ -70,10 +70,25 @@ def test_every_entry_of_the_registry_has_a_summary_of_one_line():
 
 
 def test_an_error_is_one_line_with_the_cure_and_exit_code_1(tmp_path):
-    result = invoke("demo", "--data", "cifar10", "--root", str(tmp_path))
+    result = invoke("show", str(tmp_path / "nowhere"))
     assert result.exit_code == 1
     assert "Traceback" not in result.output
-    assert "resnet20_cifar10.safetensors is missing" in result.output.replace("\n", "")
+    assert "is not a run directory: make one with `roadworthy run PLAN" in " ".join(result.output.split())
+
+
+def test_weights_that_come_with_the_package_are_copied_without_a_network(tmp_path):
+    result = invoke("data", "download", "resnet20-cifar10", "--root", str(tmp_path))
+    assert result.exit_code == 0
+    assert (tmp_path / "weights" / "resnet20_cifar10.safetensors").stat().st_size == 1_092_520
+    assert "is ready" in result.output
+
+
+def test_commands_are_grouped_in_panels_that_fit_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = invoke("--help").output.splitlines()
+    titles = [line.strip("╭─╮ ") for line in lines if line.startswith("╭")]
+    assert titles == ["Options", "First steps", "Run an experiment", "Read its results", "Networks and imputers"]
+    assert max(map(len, lines)) <= 80
 
 
 def test_an_unknown_data_set_is_refused_with_the_names_that_exist():

@@ -14,8 +14,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from roadworthy import models
-from roadworthy.core.errors import InputError, ModelError, RangeError, WeightsError
+from roadworthy.core.errors import InputError, ModelError, RangeError, UnknownNameError, WeightsError
 from roadworthy.core.random import Key
+from roadworthy.datasets import CIFAR10Sample
 from roadworthy.models.normalized import Normalized
 from roadworthy.models.resnet import Subsampled
 from roadworthy.training.loop import fit, shuffled
@@ -477,3 +478,41 @@ def test_the_published_resnet20_recognizes_the_first_cifar10_test_images(real_da
         correct = int((model(images).argmax(1) == torch.from_numpy(records[:, 0])).sum())
     # 915 measured (all 10,000: 9,173, see claims/test_resnet20.py); a near tie may change on another CPU.
     assert abs(correct - 915) <= 1
+
+
+# ── weights that come with the package ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_weights_of_the_package_are_found_by_name_and_recognize_its_sample() -> None:
+    named, given = models.resnet20_cifar10(), models.resnet20_cifar10(models.WEIGHTS["resnet20-cifar10"])
+    for name, tensor in named.state_dict().items():
+        assert torch.equal(tensor, given.state_dict()[name])
+    (sample,) = CIFAR10Sample().batches(200)
+    with torch.no_grad():
+        correct = int((named(sample.images).argmax(1) == sample.labels).sum())
+    # 181 measured; 91.73 % of all test images (claims/test_resnet20.py). A near tie may change on another CPU.
+    assert abs(correct - 181) <= 1
+
+
+def test_the_weights_of_the_package_are_those_that_the_claims_are_tested_with(real_data: Path) -> None:
+    file = real_data / "weights/resnet20_cifar10.safetensors"
+    assert file.read_bytes() == models.WEIGHTS["resnet20-cifar10"].read_bytes()
+
+
+def test_missing_weights_say_where_some_come_from(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match=r'weights = "resnet20-cifar10".*roadworthy data download resnet20-cifar10'):
+        models.load(tiny, tmp_path / "none.safetensors")
+
+
+def test_weights_are_copied_once_and_replace_no_others(tmp_path: Path) -> None:
+    path = models.copy_weights("resnet20-cifar10", tmp_path)
+    assert path == tmp_path / "weights" / "resnet20_cifar10.safetensors"
+    before = path.stat().st_mtime_ns
+    assert models.copy_weights("resnet20-cifar10", tmp_path) == path
+    assert path.stat().st_mtime_ns == before
+    path.write_bytes(b"mine")
+    with pytest.raises(WeightsError, match="other weights"):
+        models.copy_weights("resnet20-cifar10", tmp_path)
+    assert path.read_bytes() == b"mine"
+    with pytest.raises(UnknownNameError, match="resnet20-cifar10"):
+        models.copy_weights("resnet", tmp_path)

@@ -104,9 +104,7 @@ def test_with_three_images_the_warning_is_about_their_number_not_about_the_label
     }
     rows = warned(two_classes)
     assert set(rows.index) == {"few images"}
-    assert (
-        "accuracy is 100 % on 3 images: too few images to show that it is above chance (67 %)" in rows["text"].iloc[1]
-    )
+    assert "accuracy is 100 % on 3 images: too few to show that it is above chance (67 %)" in rows["text"].iloc[1]
     assert "labels" not in " ".join(rows["text"])
 
 

@@ -63,6 +63,8 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
+    """An experiment as values, as `read_plan` reads it from a TOML file (docs/plans.md)."""
+
     data: Spec
     model: Spec
     methods: Mapping[str, Spec]

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from pydantic import AfterValidator, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from roadworthy.core.errors import PlanError
 from roadworthy.experiments.registry import suggestion
@@ -34,9 +36,17 @@ def validated(schema: Any, value: Any, *location: str) -> Any:
         raise PlanError(_sentence(schema, first, location)) from error
 
 
-def one_of(names: Iterable[str]) -> AfterValidator:
-    known = tuple(names)
-    return AfterValidator(lambda name: check_name(name, known))
+@dataclass(frozen=True)
+class one_of:
+    """One of these names, also in the JSON schema, from which docs/plan-keys.md is written."""
+
+    names: Iterable[str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(lambda name: check_name(name, self.names), handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(self.names)}
 
 
 def check_name(name: str, known: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from roadworthy.experiments.plans.plan import SHORTHANDS, SIZES, STRATEGIES, Pla
 from roadworthy.experiments.plans.plan_errors import check_keys, one_of, recipe_error, validated
 from roadworthy.experiments.plans.schema import GAIN, RECIPE, TRAINING, Count, FunctionName, Tables
 from roadworthy.experiments.registry import lookup
+from roadworthy.models.loading import WEIGHTS
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import RECIPES, Recipe
 
@@ -25,6 +26,7 @@ _LARGEST = 1 << 24
 
 
 def read_plan(path: Path | str) -> Plan:
+    """The plan in a TOML file, checked; nothing is built and no code of it runs."""
     if not isinstance(path, str | Path):
         raise PlanError(f"a plan is a TOML file, not a {type(path).__name__}: give its path")
     path = Path(path)
@@ -202,6 +204,11 @@ def _training(plan: Plan, sections: Mapping[str, Any]) -> Training | None:
     data = _train(plan.data, options.get("data", {}), "training.data")
     if "weights" not in plan.model:  # Otherwise a run would explain an untrained model.
         raise PlanError('model.weights: missing; say where to save what [training] fits, as in "model.safetensors"')
+    if str(plan.model["weights"]) in WEIGHTS:
+        raise PlanError(
+            f"model.weights: {plan.model['weights']} come with roadworthy, so there is nothing to train: leave "
+            'out [training], or name the file that it writes, as in "model.safetensors"'
+        )
     return Training(recipe, data, options.get("augment", ""))
 
 

@@ -11,8 +11,16 @@ from matplotlib.figure import Figure
 from roadworthy.audit.debiasing import debiased
 from roadworthy.core.files import write_atomically
 from roadworthy.report.figures import curves, latex, leakage, pictures
+from roadworthy.report.figures.agreement import agreement_map
+from roadworthy.report.figures.answers import answered
+from roadworthy.report.figures.critical import critical_difference, not_separated
 from roadworthy.report.figures.data import FigureData
+from roadworthy.report.figures.forest import forest
+from roadworthy.report.figures.setting_curves import setting_curves
+from roadworthy.report.figures.slopes import slopes
 from roadworthy.report.figures.style import write_figure
+from roadworthy.report.ranks import rank_panels
+from roadworthy.statistics.scores import table_blocks
 
 Output = TypeVar("Output")
 
@@ -71,7 +79,40 @@ def _by_family(data: FigureData) -> Iterator[tuple[str, Figure]]:
 
 def _by_method(data: FigureData) -> Iterator[tuple[str, Figure]]:
     for (evaluator, imputer), rows in data.curves.groupby(["evaluator", "imputer"], sort=False):
-        yield f"{evaluator} {imputer}", curves.method_curves(rows, data.looks)
+        shown = data.emphasized(str(evaluator), str(imputer))
+        yield f"{evaluator} {imputer}", setting_curves(data.blind(rows), data.looks, shown, data.references)
+
+
+def _headline(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    """The paper's main figure: a fixed color above Noisy Linear, MoRF beside LeRF."""
+    for evaluator, table in data.curves.groupby("evaluator", sort=False):
+        rows = [table[table["imputer"] == imputer] for imputer in (data.fixed_imputer, data.linear_imputer)]
+        if all(len(each) for each in rows):
+            shown = data.emphasized(str(evaluator), data.linear_imputer)
+            yield str(evaluator), setting_curves(data.blind(pd.concat(rows)), data.looks, shown, data.references)
+
+
+def _ranking(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    for key, standing in data.standings.items():
+        if standing.methods:
+            yield f"{key.evaluator} {key.imputer}", forest(standing, data.looks, data.confidence)
+
+
+def _ranks(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    panels = rank_panels(data.ranking, data.agreement, data.preferred)
+    yield "by-imputer", slopes(panels, data.looks, data.leaders, data.headline)
+
+
+def _agreement_map(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    for pairing in data.agreement["pairing"].unique():
+        yield pairing, agreement_map(data.agreement, pairing=pairing, confidence=data.confidence)
+
+
+def _critical_difference(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    ranking = table_blocks(data.ranking)
+    for key, ranks in table_blocks(data.average_ranks).items():
+        groups = not_separated(ranking[key], set(ranks["method"]))
+        yield f"{key.evaluator} {key.imputer}", critical_difference(ranks, groups, data.looks)
 
 
 def _debiased(data: FigureData) -> Iterator[tuple[str, Figure]]:
@@ -124,19 +165,30 @@ def _modified(data: FigureData) -> Iterator[tuple[str, Figure]]:
     yield "", pictures.modified_data(data.examples[0])
 
 
+def _answers(data: FigureData) -> Iterator[tuple[str, Figure]]:
+    if data.gallery.lead is not None:
+        yield "", answered(data.gallery, data.gallery.lead)
+
+
 def _imputations(data: FigureData) -> Iterator[tuple[str, Figure]]:
     yield "", pictures.imputations(data.examples)
 
 
 FIGURES: tuple[Entry[Figure], ...] = (
-    Entry("curves", (), _by_family),
+    Entry("headline", ("headline",), _headline),
+    Entry("ranking", (), _ranking),
+    Entry("ranks", ("ranks",), _ranks),
+    Entry("agreement", ("agreement",), _agreement_map),
+    Entry("critical-difference", ("several methods",), _critical_difference),
     Entry("methods", (), _by_method),
+    Entry("curves", (), _by_family),
     Entry("information", (), _information),
     Entry("detection-error", ("detection",), _detection),
     Entry("mask-only", ("masks",), _masks),
     Entry("mask-only-over", ("masks", "masked scores"), _masks_over_curves),
     Entry("debiased", ("retrain", "geometry"), _debiased),
     Entry("evaluators", ("evaluators",), _evaluators),
+    Entry("examples", ("examples",), _answers),
     Entry("modified-data", ("examples",), _modified),
     Entry("imputations", ("examples",), _imputations),
     Entry("bias-indicator", ("geometry",), _bias),

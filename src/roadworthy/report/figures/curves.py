@@ -1,7 +1,6 @@
 """Accuracy against the fraction removed: by family, all methods, debiased, and by evaluator."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,6 +12,7 @@ from roadworthy.report.figures.style import (
     ORDERS,
     grid,
     imputer_styles,
+    in_order,
     label_axes,
     legend,
     literal,
@@ -41,12 +41,6 @@ def families(methods: Sequence[str]) -> dict[str, list[str]]:
     return {**large, **({"others" if large else "all": single} if single else {})}
 
 
-def in_order(names: Iterable[Any], known: Mapping[str, str]) -> list[str]:
-    """The distinct names: first the known ones in their order, then the others as given."""
-    unique = list(dict.fromkeys(names))
-    return [name for name in known if name in unique] + [name for name in unique if name not in known]
-
-
 @styled
 def family_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
     """Methods of one family with one imputer; one row per evaluator, one column per order."""
@@ -56,19 +50,7 @@ def family_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
         for panel, order in zip(row, orders, strict=True):
             _methods(panel, curves[(curves["evaluator"] == evaluator) & (curves["order"] == order)], looks, band=True)
             panel.set_title(f"{ORDERS.get(order, order)}, {EVALUATORS.get(evaluator, evaluator)}")
-    label_axes(panels, "accuracy")
-    legend(figure, panels)
-    return figure
-
-
-@styled
-def method_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
-    """All methods with one evaluator and imputer, one panel per order."""
-    orders = in_order(curves["order"], ORDERS)
-    figure, panels = grid(1, len(orders), 2.4)
-    for panel, order in zip(panels[0], orders, strict=True):
-        _methods(panel, curves[curves["order"] == order], looks, band=False)
-        panel.set_title(ORDERS.get(order, order))
+    figure.suptitle(literal(f"Imputed with {', '.join(curves['imputer'].unique())}"))
     label_axes(panels, "accuracy")
     legend(figure, panels)
     return figure
@@ -103,6 +85,7 @@ def debiased_curves(linear: pd.DataFrame, points: pd.DataFrame, looks: Looks) ->
             )
         panel.plot([], [], color="#555555", linestyle=":", label="before debiasing")
         panel.set_title(ORDERS.get(order, order))
+    figure.suptitle(literal(f"Imputed with {', '.join(linear['imputer'].unique())}"))
     label_axes(panels, "accuracy, retrained")
     legend(figure, panels)
     return figure

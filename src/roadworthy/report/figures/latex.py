@@ -6,15 +6,14 @@ pandas' Styler writes and escapes them. The cells are strings: names in the firs
 import numpy as np
 import pandas as pd
 
-from roadworthy.report.figures.curves import in_order
-from roadworthy.report.figures.leakage import order_name
-from roadworthy.report.figures.style import EVALUATORS, ORDERS
+from roadworthy.report.figures.agreement import in_paper_order
+from roadworthy.report.figures.style import EVALUATORS, order_name
 from roadworthy.statistics import Setting, agreement_matrix
 
 
 def agreement_table(table: pd.DataFrame) -> str:
     """Spearman rank correlation of every two settings, lower triangle; ± its standard error over runs."""
-    settings = _settings(table)
+    settings = in_paper_order(table)
     several_runs = bool((table["runs"] > 1).any())
     names = [str(setting) for setting in settings]
     means, errors = (
@@ -30,23 +29,6 @@ def agreement_table(table: pd.DataFrame) -> str:
     columns = ["", *(f"({number + 1})" for number in range(len(settings)))]
     caption = "Spearman rank correlation of the methods' rankings between settings, mean over the fractions removed."
     return _latex(pd.DataFrame(rows, columns=columns), 1, caption)
-
-
-def _settings(table: pd.DataFrame) -> list[Setting]:
-    """In the paper's order: MoRF before LeRF, retrained before not, imputers as given."""
-    sides = [table[[f"{field}_{side}" for field in Setting._fields]].itertuples(index=False) for side in "ab"]
-    settings = list(dict.fromkeys(Setting(*row) for side in sides for row in side))
-    orders = in_order([setting.order for setting in settings], ORDERS)
-    evaluators = in_order([setting.evaluator for setting in settings], {"retrain": "", **EVALUATORS})
-    imputers = list(dict.fromkeys(setting.imputer for setting in settings))
-    return sorted(
-        settings,
-        key=lambda setting: (
-            orders.index(setting.order),
-            evaluators.index(setting.evaluator),
-            imputers.index(setting.imputer),
-        ),
-    )
 
 
 def _name(setting: Setting) -> str:

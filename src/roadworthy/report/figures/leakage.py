@@ -9,16 +9,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from roadworthy.audit.information import bits_at_least, bits_if_optimal
-from roadworthy.report.figures.curves import Looks, in_order
+from roadworthy.report.figures.curves import Looks
 from roadworthy.report.figures.style import (
     COLUMN,
     ORDERS,
     grid,
     imputer_styles,
+    in_order,
     label_axes,
     legend,
     literal,
     method_style,
+    order_name,
     plot_curve,
     styled,
 )
@@ -53,8 +55,8 @@ def _bounds(panel: Axes, classes: int) -> None:
     shares = [1 / classes] * classes
     least, most = ([bits(float(value), shares) for value in accuracy] for bits in (bits_at_least, bits_if_optimal))
     panel.fill_betweenx(accuracy, least, most, color="#000000", alpha=0.07, linewidth=0)
-    panel.plot(least, accuracy, color="#000000", linestyle="-", label="accuracy at most (Fano)")
-    panel.plot(most, accuracy, color="#000000", linestyle="--", label="accuracy at least (Hellman-Raviv, Kovalevskij)")
+    panel.plot(least, accuracy, color="#000000", linestyle="-", label="upper bound (Fano)")
+    panel.plot(most, accuracy, color="#000000", linestyle="--", label="lower bound (Kovalevskij)")
 
 
 @styled
@@ -71,10 +73,6 @@ def mask_accuracy(masks: pd.DataFrame, looks: Looks) -> Figure:
     label_axes(panels, "accuracy from masks")
     legend(figure, panels)
     return figure
-
-
-def order_name(order: str) -> str:
-    return ORDERS.get(order, order).partition(" ")[0]
 
 
 @styled
@@ -104,7 +102,8 @@ def mask_over_curves(masks: pd.DataFrame, curves: pd.DataFrame, looks: Looks) ->
 
 @styled
 def detection_error(detection: pd.DataFrame) -> Figure:
-    """Pixel error rate of the mask detector: one panel per kind of masks, one line per imputer."""
+    """Pixel error rate of the mask detector: one panel per kind of masks and order, one line per imputer."""
+    detection = detection.assign(masks=_kinds(detection))
     kinds = in_order(detection["masks"], {"scatter": "", "blobs": ""})
     styles = imputer_styles(list(dict.fromkeys(detection["imputer"])))
     columns = min(3, len(kinds))
@@ -118,6 +117,12 @@ def detection_error(detection: pd.DataFrame) -> Figure:
         panel.set_axis_off()
     legend(figure, panels)
     return figure
+
+
+def _kinds(detection: pd.DataFrame) -> pd.Series:
+    """The masks of a method are others in LeRF than in MoRF; random masks have no order."""
+    orders = detection["order"].fillna("").map(lambda order: f", {order_name(order)}" if order else "")
+    return pd.Series(detection["masks"] + orders)
 
 
 def _detectors(panel: Axes, rows: pd.DataFrame, styles: Mapping[str, Mapping[str, str]]) -> None:

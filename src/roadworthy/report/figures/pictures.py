@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from roadworthy.report.examples import Example, Pixels
-from roadworthy.report.figures.leakage import order_name
-from roadworthy.report.figures.style import PAGE, literal, styled
+from roadworthy.report.figures.style import PAGE, literal, order_name, styled
 
 
 @styled
@@ -46,7 +45,7 @@ def _table(rows: Sequence[Sequence[Pixels]], above: Sequence[str], beside: Seque
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02, wspace=0.01, hspace=0.01)  # type: ignore[union-attr, call-arg]
     panels = figure.subplots(len(rows), len(above), squeeze=False)
     for panel, pixels in zip(panels.flat, (pixels for row in rows for pixels in row), strict=True):
-        _show(panel, pixels)
+        show(panel, pixels)
     for panel, text in zip(panels[0], above, strict=True):
         panel.set_title(text, fontsize=7)
     for panel, text in zip(panels[:, 0], beside, strict=True):
@@ -54,7 +53,8 @@ def _table(rows: Sequence[Sequence[Pixels]], above: Sequence[str], beside: Seque
     return figure
 
 
-def _show(panel: Axes, pixels: Pixels) -> None:
+def show(panel: Axes, pixels: Pixels) -> None:
+    """A picture without axes."""
     shown = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels.mean(axis=0)
     panel.imshow(np.clip(shown, 0, 1), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     panel.set_xticks([])

@@ -1,7 +1,7 @@
 """The style of all figures, legible at the width of a column; and how they are written."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from roadworthy.core.files import write_atomically
+from roadworthy.core.text import printable
 from roadworthy.report.palette import Look
 
 PAGE = 6.75
@@ -40,7 +41,7 @@ styled = rc_context(
         "lines.markersize": 2.6,
         "pdf.fonttype": 42,
         "svg.hashsalt": "roadworthy",
-        "svg.fonttype": "path",
+        "svg.fonttype": "none",  # text stays text: it can be edited and searched
     }
 )
 """Decorates functions that create or write figures: matplotlib reads these settings at both times."""
@@ -53,6 +54,15 @@ EVALUATORS = {
     "fine-tuned": "fine-tuned",
 }
 REMOVED = "fraction of pixels removed"
+SCORE_NAMES = {
+    "srg": "LeRF area − MoRF area (higher is better)",
+    "morf": "MoRF area (lower is better)",
+    "lerf": "LeRF area (higher is better)",
+}
+GRAY = "#5A5A5A"
+"""of notes and reference lines"""
+NOTE = 6.5
+"""points: the size of notes"""
 
 # Imputers differ in dashes and markers: colors identify methods.
 _IMPUTER_STYLES = (("-", "o", "#000000"), ("--", "s", "#000000"), (":", "^", "#000000"), ("-.", "D", "#555555"))
@@ -64,8 +74,31 @@ _FORMATS: Mapping[str, Mapping[str, Any]] = {
 
 
 def literal(text: object) -> str:
-    """Text that matplotlib shows verbatim: "$" and a leading "_" have a meaning there."""
-    return "\u200b" + str(text).replace("$", r"\$")
+    """Text that matplotlib shows verbatim: "$" and, in a legend, a leading "_" have a meaning there."""
+    shown = printable(str(text)).replace("$", r"\$")
+    return f"\u200b{shown}" if shown.startswith("_") else shown
+
+
+def in_order(names: Iterable[Any], known: Mapping[str, str]) -> list[str]:
+    """The distinct names: first the known ones in their order, then the others as given."""
+    unique = list(dict.fromkeys(names))
+    return [name for name in known if name in unique] + [name for name in unique if name not in known]
+
+
+def order_name(order: str) -> str:
+    """
+    >>> order_name("morf")
+    'MoRF'
+    """
+    return ORDERS.get(order, order).partition(" ")[0]
+
+
+def setting_name(imputer: str, evaluator: str) -> str:
+    """
+    >>> setting_name("linear", "retrain")
+    'Imputed with linear, retrained'
+    """
+    return literal(f"Imputed with {imputer}, {EVALUATORS.get(evaluator, evaluator)}")
 
 
 def grid(rows: int, columns: int, height: float, width: float = PAGE) -> tuple[Figure, list[list[Axes]]]:
@@ -83,9 +116,9 @@ def imputer_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def method_style(look: Look) -> dict[str, Any]:
-    """The line style of a method; dashed lines have no markers, which would hide the dashes."""
-    dashed = {"linestyle": (0, look.dash), "linewidth": 1.0}
-    return {"color": look.color, **(dashed if look.dash else {"linestyle": "-", "marker": "o"})}
+    """The line style of a method."""
+    line = {"linestyle": (0, look.dash), "linewidth": 1.0} if look.dash else {"linestyle": "-"}
+    return {"color": look.color, "marker": look.marker, **line}
 
 
 def plot_curve(panel: Axes, rows: pd.DataFrame, column: str = "accuracy", band: bool = False, **style: Any) -> None:
@@ -96,10 +129,11 @@ def plot_curve(panel: Axes, rows: pd.DataFrame, column: str = "accuracy", band: 
         panel.fill_between(rows["fraction"], rows["low"], rows["high"], color=style["color"], alpha=0.12, linewidth=0)
 
 
-def label_axes(panels: Sequence[Sequence[Axes]], label: str, top: float | None = 1.02) -> None:
-    """Label a grid of panels whose horizontal axis is the fraction removed."""
+def label_axes(panels: Sequence[Sequence[Axes]], label: str = "", top: float | None = 1.02) -> None:
+    """Label a grid of panels whose horizontal axis is the fraction removed; without a `label` the rows keep theirs."""
     for row in panels:
-        row[0].set_ylabel(label)
+        if label:
+            row[0].set_ylabel(label)
         for panel in row:
             panel.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
             panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -109,13 +143,15 @@ def label_axes(panels: Sequence[Sequence[Axes]], label: str, top: float | None =
 
 
 def legend(figure: Figure, panels: Sequence[Sequence[Axes]]) -> None:
-    """One legend below all panels, each name once."""
+    """One legend below all panels, each name once. The figure grows with its rows, so the panels keep their size."""
     entries = {}
     for panel in (panel for row in panels for panel in row):
         handles, labels = panel.get_legend_handles_labels()
         entries.update({label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries})
     longest = max((len(label) for label in entries), default=1)
     columns = int(np.clip(figure.get_figwidth() * 14 // (longest + 7), 1, max(1, len(entries))))
+    rows = -(-len(entries) // columns)
+    figure.set_figheight(figure.get_figheight() + 0.15 * (rows - 1))
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 

@@ -1,6 +1,6 @@
 """The tables of a leakage audit, formatted for people."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,52 @@ class Section(NamedTuple):
     title: str
     text: str
     table: pd.DataFrame
+
+
+class LeakCell(NamedTuple):
+    text: str
+    found: bool
+    why: str
+    heat: int
+    """0 to 10, by bits"""
+
+
+class LeakMatrix(NamedTuple):
+    """What the audit found: a row per method, a column per imputer and order."""
+
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[LeakCell | None]]]
+    found: int
+    audited: int
+
+
+MUCH = 0.5
+"""bits at which a cell has its full color"""
+
+
+def leak_matrix(tables: Mapping[str, pd.DataFrame], methods: Sequence[str], first: str) -> LeakMatrix | None:
+    """Methods in the order given, then the rest of the audit; the imputer `first` before the others."""
+    table = tables.get("conclusions")
+    if table is None or table.empty:
+        return None
+    imputers = sorted(dict.fromkeys(table["imputer"]), key=lambda name: name != first)
+    orders = sorted(dict.fromkeys(table["order"]), key=lambda order: order != "morf")
+    cells = {
+        (row["method"], row["imputer"], row["order"]): _leak(row["found"], row["bits"], row["conclusion"], row["why"])
+        for row in table.to_dict("records")
+    }
+    names = [name for name in methods if name in set(table["method"])]
+    names += [name for name in dict.fromkeys(table["method"]) if name not in names]
+    settings = [(imputer, order) for imputer in imputers for order in orders]
+    rows = [(name, [cells.get((name, *setting)) for setting in settings]) for name in names]
+    shown = {"morf": "MoRF", "lerf": "LeRF"}
+    columns = [f"{imputer} · {shown.get(order, order)}" for imputer, order in settings]
+    return LeakMatrix(columns, rows, sum(cell.found for cell in cells.values()), len(cells))
+
+
+def _leak(found: bool, bits: float, conclusion: str, why: str) -> LeakCell:
+    text = f"≥ {bits:.2f} bits" if found else "none found"
+    return LeakCell(text, bool(found), f"{conclusion}; {why}", round(10 * min(1.0, bits / MUCH)) if found else 0)
 
 
 def sections(tables: Mapping[str, pd.DataFrame]) -> list[Section]:

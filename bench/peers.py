@@ -1,0 +1,126 @@
+"""Roadworthy beside Quantus and pytorch-grad-cam, by their own functions: speed of imputation, and what they remove.
+
+    python bench/peers.py          needs both packages (make .venv/bridges)
+
+Noisy linear imputation of the same images and masks, CPU milliseconds per image (three channels), best of several runs,
+so that a busy machine disturbs little. Ours goes through the public `rw.impute`, checks and noise included.
+"""
+
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+from time import process_time
+from typing import Any
+
+import numpy as np
+import torch
+from imputation import noisy_maps, removed_at, smooth_images, smooth_maps
+from numpy.typing import NDArray
+
+import roadworthy as rw
+
+FRACTIONS = (0.1, 0.3, 0.5, 0.7, 0.9)
+COUNTS = {32: (64, 4), 224: (16, 1)}
+"""size to images for ours and for the others"""
+Images, Masks = NDArray[np.float32], NDArray[np.bool_]
+
+
+def ours(images: Images, removed: Masks) -> None:
+    rw.impute(rw.NoisyLinear(), torch.from_numpy(images), torch.from_numpy(removed))
+
+
+def grad_cam(images: Images, removed: Masks) -> None:
+    from pytorch_grad_cam.metrics.road import NoisyLinearImputer
+
+    for image, mask in zip(images, removed, strict=True):
+        NoisyLinearImputer()(torch.from_numpy(image), torch.from_numpy((~mask).astype(np.float32)))
+
+
+def quantus(images: Images, removed: Masks) -> None:
+    from quantus.functions.perturb_func import noisy_linear_imputation
+
+    for image, mask in zip(images, removed, strict=True):
+        noisy_linear_imputation(image, np.flatnonzero(mask))
+
+
+def milliseconds(impute: Callable[[Images, Masks], None], images: Images, removed: Masks, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        started = process_time()
+        impute(images, removed)
+        times.append(process_time() - started)
+    return 1e3 * min(times) / len(images)
+
+
+def speed_row(size: int, kind: str, make: Callable[[np.random.Generator, int], NDArray[Any]]) -> str:
+    generator = np.random.default_rng(0)
+    many, few = COUNTS[size]
+    images = smooth_images(generator, many, size)
+    maps = [make(generator, size) for _ in range(many)]
+    sums = {"ours": 0.0, "pytorch-grad-cam": 0.0, "Quantus": 0.0}
+    for fraction in FRACTIONS:
+        removed = np.stack([removed_at(one, fraction) for one in maps])
+        sums["ours"] += milliseconds(ours, images, removed, 10)
+        sums["pytorch-grad-cam"] += milliseconds(grad_cam, images[:few], removed[:few], 2)
+        sums["Quantus"] += milliseconds(quantus, images[:few], removed[:few], 2)
+    mine = sums.pop("ours") / len(FRACTIONS)
+    others = "  ".join(
+        f"{value / len(FRACTIONS):9.2f} ({value / len(FRACTIONS) / mine:4.0f} x)" for value in sums.values()
+    )
+    return f"{size:4}  {kind:8} {mine:9.3f}  {others}"
+
+
+def removed_of_a_cam(percentile: float) -> tuple[float, float]:
+    """The share of pixels that pytorch-grad-cam and we remove of a map with 70 % zeros."""
+    from pytorch_grad_cam.metrics.perturbation_confidence import RemoveMostRelevantFirst
+
+    generator = np.random.default_rng(0)
+    cam = torch.from_numpy(smooth_maps(generator, 64).astype(np.float32))
+    cam = (cam - cam.quantile(0.7)).clamp(min=0)
+    kept: list[torch.Tensor] = []
+    remove = RemoveMostRelevantFirst(percentile, lambda image, mask: kept.append(mask) or image)
+    remove(torch.zeros(3, 64, 64), cam / cam.max())
+    removed = rw.removal_mask(cam[None], 1 - percentile / 100)
+    return float((kept[0] == 0).float().mean()), float(removed.float().mean())
+
+
+def quantus_road(channels: int, images: int, batch_size: int) -> str:
+    """What its ROAD metric returns for a model that is right on the first batch only, or the error."""
+    from quantus import ROAD
+
+    class FirstBatchIsRight(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            right = (x.flatten(1)[:, 0] > 0.5).float()
+            return torch.stack([right, 1 - right], dim=1)
+
+    x = np.zeros((images, channels, 8, 8), dtype=np.float32)
+    x[:batch_size] = 1
+    maps = np.random.default_rng(0).random((images, 1, 8, 8)).astype(np.float32)
+    metric = ROAD(percentages=[50], noise=0.0, disable_warnings=True, display_progressbar=False)
+    try:
+        scores = metric(FirstBatchIsRight().eval(), x, np.zeros(images, dtype=int), a_batch=maps, batch_size=batch_size)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return f"accuracy {next(iter(scores.values())):.2f}"
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    names = [f"{name} {version(name)}" for name in ("grad-cam", "quantus")]
+    print(f"Imputation, CPU milliseconds per image, mean over the fractions {FRACTIONS}; ratios to ours")
+    print(f"size  masks         ours  {names[0]:>18}  {names[1]:>18}")
+    for size in COUNTS:
+        for kind, make in (("scatter", noisy_maps), ("blobs", smooth_maps)):
+            print(speed_row(size, kind, make), flush=True)
+    print("\nA CAM with 70 % zeros: pixels removed, of those to be removed")
+    for percentile in (90, 50, 30, 10):
+        theirs, mine = removed_of_a_cam(percentile)
+        print(f"{100 - percentile:3} %: {names[0]} {theirs:.0%}, ours {mine:.0%}")
+    print(f"\nROAD of {names[1]}")
+    print(f"RGB images: {quantus_road(3, 8, 8)}")
+    print(f"Two batches, the model right on the first one only (accuracy .50): {quantus_road(1, 16, 8)}")
+
+
+if __name__ == "__main__":
+    main()

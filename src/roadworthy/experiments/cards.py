@@ -1,0 +1,141 @@
+"""The four questions that every output answers beside the conclusion, in a few words each."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from roadworthy.experiments.wording import at_least, at_most, bounds, listed, settling, settling_pairs
+from roadworthy.report.findings import Card
+from roadworthy.statistics import Standing
+
+
+def cards(
+    standing: Standing,
+    agreement: pd.DataFrame | None,
+    audit: Mapping[str, pd.DataFrame],
+    confidence: float,
+    near_chance: bool = False,
+) -> tuple[Card, ...]:
+    """Of the setting of the conclusion.
+
+    `agreement`: with intervals. `audit`: tables by name, empty if none was made. `near_chance`: the model's accuracy is
+    not clearly above chance.
+    """
+    return (
+        _best(standing, confidence),
+        _controls(standing),
+        _first_place(standing, confidence),
+        _benchmark(standing, agreement, audit, near_chance),
+    )
+
+
+def _best(standing: Standing, confidence: float) -> Card:
+    question = "Best method"
+    if not standing.methods:
+        return Card(question, "none", "Only controls were evaluated in all orders.", "open")
+    value, low, high = (
+        float(standing.rows[f"{standing.score}{end}"].loc[standing.best]) for end in ("", "_low", "_high")
+    )
+    answer = f"{standing.best} {_signless(value)}"
+    if np.isnan(low):
+        return Card(question, answer, "one image: no interval", "plain")
+    return Card(question, answer, f"{100 * confidence:g} % interval {_signless(low)} to {_signless(high)}", "plain")
+
+
+def _controls(standing: Standing) -> Card:
+    question = "Does it beat the blind controls?"
+    if not standing.controls or not standing.methods:
+        return Card(question, "not tested", "No control was evaluated.", "open")
+    best = standing.best
+    beaten = [name for name in standing.controls if standing.clear(best, name)]
+    behind = [name for name in standing.controls if standing.clear(name, best)]
+    still_open = [name for name in standing.controls if name not in (*beaten, *behind)]
+    parts = [f"{mark} {name}" for mark, names in (("✓", beaten), ("?", still_open), ("✗", behind)) for name in names]
+    tone: Literal["good", "bad", "open"] = "bad" if behind else "open" if still_open else "good"
+    return Card(question, "  ".join(parts), _others_and_controls(standing), tone)
+
+
+def _others_and_controls(standing: Standing) -> str:
+    """How many methods clearly beat every control, and which clearly beat none."""
+    methods, controls = standing.methods, standing.controls
+    if len(methods) == 1:
+        return "✓ clearly better, ? not clear, ✗ clearly worse"
+    all_beaten = sum(not standing.unbeaten_controls(name) for name in methods)
+    text = f"{all_beaten} of {len(methods)} methods clearly beat {'all' if len(controls) > 1 else 'it'}"
+    none_beaten = [name for name in methods if len(standing.unbeaten_controls(name)) == len(controls)]
+    return f"{text}; {listed(none_beaten)} {'beats' if len(none_beaten) == 1 else 'beat'} none" if none_beaten else text
+
+
+def _first_place(standing: Standing, confidence: float) -> Card:
+    question = "How sure is first place?"
+    others = standing.methods[1:]
+    if not others:
+        return Card(question, "no other method", "There is nothing to rank it against.", "plain")
+    rivals = standing.leaders[1:]
+    if not rivals:
+        nearest = min(others, key=lambda name: standing.difference(standing.best, name).low)
+        lead = standing.difference(standing.best, nearest).low
+        return Card(question, "clearly first", f"{at_least(lead)} ahead of {nearest}", "good")
+    pairs = [standing.difference(a, b) for row, a in enumerate(standing.leaders) for b in standing.leaders[row + 1 :]]
+    if all(pair.tie for pair in pairs):
+        return Card(question, f"tied with {listed(rivals, 2)}", at_most(max(pair.most for pair in pairs)), "plain")
+    detail = settling(standing, settling_pairs(standing, rivals), confidence) or "More images are needed."
+    return Card(question, f"not clear: {listed(rivals, 2)}", detail, "open")
+
+
+def _benchmark(
+    standing: Standing, agreement: pd.DataFrame | None, audit: Mapping[str, pd.DataFrame], near_chance: bool
+) -> Card:
+    """MoRF and LeRF of the same setting should rank alike; what a mask reveals should not give away the class."""
+    question = "Can the benchmark be trusted?"
+    if near_chance:
+        return Card(question, "no", "The model's accuracy is not clearly above chance.", "bad")
+    leak = _leak(standing, audit)
+    rows = _between_orders(agreement)
+    own = [row for row in rows if (row.evaluator_a, row.imputer_a) == (standing.key.evaluator, standing.key.imputer)]
+    if not own:
+        return Card(question, "orders not compared", leak, "open")
+    row = own[0]
+    answer = f"MoRF ~ LeRF {_signed(row.spearman)} {bounds(row.low, row.high, 2)}"
+    others = [f"{_signed(other.spearman)} with {other.imputer_a}" for other in rows if _same_but_imputer(other, row)]
+    tone: Literal["good", "bad", "open"] = "bad" if row.high < 0 else "good" if row.low > 0 else "open"
+    detail = "; ".join(text for text in (f"agreement, imputed with {row.imputer_a}", *others[:2], leak) if text)
+    return Card(question, answer, detail, "bad" if leak.startswith("leak found") else tone)
+
+
+def _between_orders(agreement: pd.DataFrame | None) -> list[Any]:
+    """MoRF against LeRF of the same setting, by the paper's pairing where it can be had."""
+    if agreement is None or agreement.empty:
+        return []
+    same = (agreement["evaluator_a"] == agreement["evaluator_b"]) & (agreement["imputer_a"] == agreement["imputer_b"])
+    table = agreement[same & (agreement["order_a"] != agreement["order_b"]) & agreement["spearman"].notna()]
+    # `kept` sorts before `removed`.
+    table = table.sort_values("pairing", kind="stable").drop_duplicates(["evaluator_a", "imputer_a"])
+    return list(table.itertuples())
+
+
+def _same_but_imputer(other: Any, row: Any) -> bool:
+    return bool(other.evaluator_a == row.evaluator_a and other.imputer_a != row.imputer_a)
+
+
+def _leak(standing: Standing, audit: Mapping[str, pd.DataFrame]) -> str:
+    table = audit.get("conclusions")
+    if table is None:
+        return "leakage not audited"
+    rows = table[(table["imputer"] == standing.key.imputer) & table["method"].isin(standing.methods)]
+    if rows.empty:
+        return "leakage not audited"
+    found = rows.loc[rows["found"].astype(bool), "method"].nunique()
+    if not found:
+        return "no leak found"
+    return f"leak found in {found} of {rows['method'].nunique()} methods"
+
+
+def _signless(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
