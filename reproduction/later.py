@@ -150,8 +150,8 @@ def stopping_table(results: Results) -> pd.DataFrame:
     """Early stopping with the images in random orders: what is decided after how many images, and is it right?
 
     Per ordering and number of images: pairs that are separated, tied and undecided; reversed: separated, but the other
-    way round on all images; same_order: all eight methods are ordered as on all images; best: `until="best"`, which
-    asks for less, would stop. `until="ranked"` would stop where none is undecided.
+    way round on all images; same_order: all eight methods are ordered as on all images; best: the pairs of the leading
+    method are decided, so that `until="best"` would stop. `until="ranked"` would stop where none is undecided.
     """
     everything = committed(results, LABEL)
     predictions = {p: one for p, one in everything.items() if p.imputer == "linear" and p.method in METHODS}
@@ -160,24 +160,21 @@ def stopping_table(results: Results) -> pd.DataFrame:
         return pd.DataFrame()
     means = {method: float(values.mean()) for method, values in whole.scores["srg"].items()}
     images = len(next(iter(predictions.values())))
-    pairs = len(METHODS) * (len(METHODS) - 1) // 2
-    ranked = statistics.StoppingRule(
-        statistics.CONFIDENCE, statistics.MARGIN, pairs, "ranked", methods=tuple(METHODS), images=images
-    )
+    rule = statistics.StoppingRule(statistics.CONFIDENCE, statistics.MARGIN, len(METHODS) * (len(METHODS) - 1) // 2)
     items, rows = points_id(_points(results, LABEL, *METHODS)), []
     for number in range(ORDERINGS):
         order = np.argsort(Key(0).fold("stopping").uniform([number], (images,))[0].numpy())
         for count in [*range(STOPPED_EVERY, images, STOPPED_EVERY), images]:
             taken = {point: one.take(order[:count]) for point, one in predictions.items()}
-            found = _decided(statistics.pairwise(taken, stopping=ranked), means)
-            best = statistics.pairwise(taken, stopping=ranked._replace(until="best"))
-            rows.append((number, count, *found, statistics.answered(best, "best"), images, items))
+            rows.append((number, count, *_decided(statistics.pairwise(taken, stopping=rule), means), images, items))
     columns = ["ordering", "taken", "separated", "tied", "undecided", "reversed", "same_order", "best"]
     return pd.DataFrame(rows, columns=[*columns, "images", "points"])
 
 
-def _decided(pairs: pd.DataFrame, means: Mapping[str, float]) -> tuple[int, int, int, int, bool]:
+def _decided(pairs: pd.DataFrame, means: Mapping[str, float]) -> tuple[int, int, int, int, bool, bool]:
     separated, open_pairs = pairs["low"] > 0, statistics.undecided(pairs)
     wrong = np.array([means[a] < means[b] for a, b in zip(pairs["method_a"], pairs["method_b"], strict=True)])
+    first = pairs["method_a"].value_counts().idxmax()  # the best one is the better of all its pairs
+    leading = ((pairs["method_a"] == first) | (pairs["method_b"] == first)).to_numpy()
     counts = (int(part.sum()) for part in (separated, pairs["tie"] & ~separated, open_pairs, separated & wrong))
-    return *counts, not wrong.any()  # type: ignore[return-value]
+    return *counts, not wrong.any(), not open_pairs[leading].any()  # type: ignore[return-value]
