@@ -153,7 +153,7 @@ def stopping(results: Results) -> str:
     return f"""{title}
 
 {SETUP}: the eight methods with the {total:,} images in {orderings} random orders, looked at after every few images with the anytime-valid
-intervals of `until`. A pair is *decided* when it is separated, or tied within the margin; *reversed* when it is separated,
+intervals of an earlier, more cautious rule of `until` (present figures: docs/statistics.md). A pair is *decided* when it is separated, or tied within the margin; *reversed* when it is separated,
 but the other way round on all {total:,} images (summed over the random orders). *Same order*: all eight methods are ordered
 as on all images, decided or not. The last columns: in what share of the orders `until="best"` and `until="ranked"` would have
 stopped by then. The samples overlap with all images, the more the larger they are.

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, final, get_args
 import torch
 from torch import Tensor
 
-from roadworthy.attributions.gradients import GradientBased, maps_on
+from roadworthy.attributions.gradients import GradientBased, batched, copies_per_pass, maps_on, takes_baseline
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.random import Key
@@ -51,12 +51,18 @@ class NoisySamples:
     def __call__(self, model: Model, batch: Batch, key: Key) -> Moments:
         explained = maps_on(self.base, model, batch.images)
         total, squares = torch.zeros_like(batch.images), torch.zeros_like(batch.images)
-        for sample in range(self.samples):
-            noise = key.fold("sample", sample).normal(batch.ids, tuple(batch.images.shape[1:]))
-            maps = explained(self._noisy(model, batch.images, self.sigma * noise.to(batch.images.device)), batch.labels)
-            total += maps
-            squares += maps * maps
+        # A base with a baseline, such as IG, fills its passes with steps.
+        copies = 1 if takes_baseline(self.base) else copies_per_pass(batch.images)
+        for samples in batched(range(self.samples), copies):
+            noisy = torch.cat([self._sample(sample, model, batch, key) for sample in samples])
+            for maps in torch.split(explained(noisy, batch.labels.repeat(len(samples))), len(batch.images)):
+                total += maps
+                squares += maps * maps
         return Moments(total / self.samples, squares / self.samples)
+
+    def _sample(self, sample: int, model: Model, batch: Batch, key: Key) -> Tensor:
+        noise = key.fold("sample", sample).normal(batch.ids, tuple(batch.images.shape[1:]))
+        return self._noisy(model, batch.images, self.sigma * noise.to(batch.images.device))
 
     def _noisy(self, model: Model, images: Images, noise: Tensor) -> Tensor:
         return model.normalize(images + noise) if self.units == "pixels" else model.normalize(images) + noise

@@ -6,11 +6,11 @@ Where `maps` has a parameter `baseline` too, it gets the baseline in the network
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from inspect import signature
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeVar, final
 
 import numpy as np
 import torch
@@ -22,6 +22,10 @@ from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import ModelError, NotGuidedWarning, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Labels, Maps, Model
+
+_T = TypeVar("_T")
+_FULL_PASS = 64 * 32 * 32
+"""pixels; with fewer, the processor waits for the program"""
 
 
 class GradientBased(Protocol):
@@ -85,8 +89,11 @@ class IntegratedGradients:
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels, baseline: Tensor | float = 0.0) -> Tensor:
         total, path = torch.zeros_like(inputs), inputs - baseline
-        for position, weight in _legendre(self.steps):
-            total += weight * class_gradient(network, baseline + position * path, targets)
+        for nodes in batched(_legendre(self.steps), copies_per_pass(inputs)):
+            steps = torch.cat([baseline + position * path for position, _ in nodes])
+            gradients = torch.split(class_gradient(network, steps, targets.repeat(len(nodes))), len(inputs))
+            for (_, weight), gradient in zip(nodes, gradients, strict=True):
+                total += weight * gradient
         return path * total
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
@@ -111,6 +118,22 @@ class GuidedBackprop:
         return _reduced_maps(self, model, batch)
 
 
+def copies_per_pass(images: Tensor) -> int:
+    """How many copies of few images fill a pass: up to 64 images of 32², or 4 of any size. Larger passes save nothing.
+
+    >>> [copies_per_pass(torch.empty(n, 3, 32, 32)) for n in (1, 5, 64, 100)]
+    [64, 12, 1, 1]
+    >>> [copies_per_pass(torch.empty(n, 3, 224, 224)) for n in (1, 3)]
+    [4, 1]
+    """
+    count, pixels = len(images), images[0, 0].numel()
+    return max(1, 4 // count, _FULL_PASS // (count * pixels))
+
+
+def batched(entries: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    return (entries[start : start + size] for start in range(0, len(entries), size))
+
+
 def class_gradient(network: nn.Module, inputs: Tensor, targets: Labels, guided: bool = False) -> Tensor:
     """The gradient of each image's target logit with respect to its input; parameters accumulate no gradient."""
     with torch.enable_grad():
@@ -126,10 +149,14 @@ def class_gradient(network: nn.Module, inputs: Tensor, targets: Labels, guided: 
     return gradient
 
 
+def takes_baseline(method: GradientBased) -> bool:
+    return "baseline" in signature(method.maps).parameters
+
+
 def maps_on(method: GradientBased, model: Model, images: Images) -> Callable[[Tensor, Labels], Tensor]:
     """`method.maps` on inputs and targets, from the baseline of these images if it takes one."""
     maps = partial(method.maps, model.network)
-    if "baseline" not in signature(method.maps).parameters:
+    if not takes_baseline(method):
         return maps
     return partial(maps, baseline=baseline_inputs(getattr(method, "baseline", "mean"), model, images))
 

@@ -6,8 +6,6 @@
 True
 """
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_UINT64 = (1 << 64) - 1
+from roadworthy.core.streams import stream, stream_key
 
 
 @dataclass(frozen=True)
@@ -77,10 +75,8 @@ class Key:
         return torch.from_numpy(out)
 
     def _stream(self, sample: int) -> np.random.Generator:
-        counter = np.array([0, 0, 0, sample & _UINT64], dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(key=self._words, counter=counter))
+        return stream(self._words, sample)
 
     @cached_property
     def _words(self) -> NDArray[np.uint64]:
-        text = json.dumps([self.seed, *self.path])
-        return np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)
+        return stream_key(self.seed, self.path)

@@ -10,7 +10,7 @@ from roadworthy.attributions.maps import ChannelReduction
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import checked_fractions
 from roadworthy.core.types import Order
-from roadworthy.experiments.design import EarlyStopping, Until
+from roadworthy.experiments.design import EarlyStopping, Population, Until
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
 from roadworthy.experiments.registry import lookup
 from roadworthy.models.prediction import AUTOCAST
@@ -115,13 +115,24 @@ def check_choices(target: Any, units: Any, channel_reduction: Any) -> None:
 
 
 def early_stopping_of(
-    until: Until | None, confidence: float, margin: float, methods: int, evaluators: Sequence[str]
+    until: Until | None,
+    confidence: float,
+    margin: float,
+    population: Population,
+    methods: int,
+    evaluators: Sequence[str],
 ) -> EarlyStopping | None:
     if not isinstance(confidence, int | float) or not 0.5 <= confidence < 1:
         raise RangeError(f"confidence={confidence!r}: give a value from 0.5 to below 1, such as 0.95")
     if not isinstance(margin, int | float) or not 0 <= margin < float("inf"):
         raise RangeError(f"margin={margin!r}: give a difference of scores of 0 or more, such as 0.02")
+    if population not in ("infinite", "finite"):
+        raise InputError(
+            f"population={population!r}: choose 'infinite' (images like these) or 'finite' (those of this data set)"
+        )
     if until is None:
+        if population == "finite":
+            raise InputError("population='finite' needs until: without early stopping all images are evaluated anyway")
         return None
     if until not in ("ranked", "best"):
         raise InputError(f"until={until!r}: choose 'ranked' or 'best', or None for all images")
@@ -129,7 +140,7 @@ def early_stopping_of(
         raise InputError("until needs at least 2 methods: add a method or a control")
     if "no-retrain" not in evaluators:
         raise InputError(f"until={until!r} ranks the methods without retraining: add 'no-retrain' to evaluators")
-    return EarlyStopping(until, confidence, margin)
+    return EarlyStopping(until, confidence, margin, population)
 
 
 def checked_autocast(name: Any) -> torch.dtype | None:

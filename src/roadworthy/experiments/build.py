@@ -164,7 +164,7 @@ def design_of(plan: Plan, prints: Fingerprints) -> Design:
         train_blocks=_blocks("train", sequential_rows(prints.train_images, prints.block_size), prints.train),
         training=_training_spec(plan, prints, train),
         network=_fingerprinted(plan.network or {}, "recipe.model", prints),
-        early_stopping=EarlyStopping(plan.until, plan.confidence, plan.margin) if plan.until else None,
+        early_stopping=EarlyStopping(plan.until, plan.confidence, plan.margin, plan.population) if plan.until else None,
         confidence=plan.confidence,
         margin=plan.margin,
     )

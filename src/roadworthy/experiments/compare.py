@@ -38,7 +38,7 @@ from roadworthy.experiments.arguments import (
     several,
 )
 from roadworthy.experiments.comparison import Comparison
-from roadworthy.experiments.design import Design, EarlyStopping, Until
+from roadworthy.experiments.design import Design, EarlyStopping, Population, Until
 from roadworthy.experiments.executors.in_process import InProcess
 from roadworthy.experiments.inputs import input_facts, with_known_outputs
 from roadworthy.experiments.items import Block, Spec, block_step, growing_rows, sequential_rows
@@ -79,6 +79,7 @@ def compare(
     until: Until | None = None,
     confidence: float = 0.95,
     margin: float = 0.02,
+    population: Population = "infinite",
     channel_reduction: ChannelReduction = "sum",
     map_seed: int = 0,
     map_batch_size: int = 64,
@@ -107,6 +108,8 @@ def compare(
     pairs of methods, or the best and all others, are separated or tied, at this `confidence` for all pairs together
     (docs/statistics.md). Evaluators that train, and copies of the leading
     methods, follow on the images that were taken.
+    `population`: what early stopping makes statements about: "infinite", images like these, or "finite", the images of
+    this data set: the result that all of them would give, with fewer images.
     `batch_size`: images evaluated at once, for speed; `map_batch_size`: images explained at once.
     `autocast`: let the model predict in "bfloat16" or "float16", `channels_last`: in that memory format, both for
     speed, mostly on a GPU (docs/performance.md). Attributions do not use them.
@@ -123,7 +126,7 @@ def compare(
     )  # fmt: skip
     named_evaluators = _evaluators(evaluators, train, recipe)
     blind = [name for name in controls if name in BLIND_CONTROLS]
-    stopping = early_stopping_of(until, confidence, margin, len(methods) + len(blind), named_evaluators)
+    stopping = early_stopping_of(until, confidence, margin, population, len(methods) + len(blind), named_evaluators)
     placed = checked_device(device) if device is not None else None
     classifier = accelerated(as_model(model), checked_autocast(autocast), checked_flag("channels_last", channels_last))
     dataset = verified(as_data(data, classifier))

@@ -93,6 +93,8 @@ def sentence(standing: Standing, basis: Basis) -> str:
         return f"{standing.best} is the only method and no control was evaluated: there is nothing to compare it with."
     describe = {CLEAR_WINNER: _clear_winner, TIE: _tie, NO_METHOD: _no_method, NOT_YET: _not_yet}[standing.state]
     text = describe(standing, basis)
+    if basis.stopping and basis.stopping.finite:
+        text += f" This is about these {basis.available:,} images, not about others like them."
     return text if standing.controls else f"{text} No control was evaluated."
 
 
@@ -284,6 +286,8 @@ def _stopped(basis: Basis) -> list[str]:
     left = int(statistics.undecided(pairs).sum())
     images = int(basis.accuracy["images"].iloc[0])
     text = f"Early stopping took {images:,} of {basis.available:,} images; its intervals hold at any number of images"
+    if basis.stopping.finite:
+        text += f" and contain what all {basis.available:,} would give"
     return [f"{text}. Still open: {left} of {len(pairs)} pairs." if left else f"{text}."]
 
 

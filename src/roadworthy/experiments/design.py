@@ -15,12 +15,15 @@ from roadworthy.evaluation.experiment import POINT_EVALUATORS, Setting
 from roadworthy.experiments.items import Block, Item, Spec
 
 Until = Literal["ranked", "best"]
+Population = Literal["infinite", "finite"]
 
 
 class EarlyStopping(NamedTuple):
     until: Until
     confidence: float = 0.95
     margin: float = 0.02
+    population: Population = "infinite"
+    """what statements are about: images like these, or the images of this data set"""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,6 +59,8 @@ class Design:
     """of all intervals"""
     margin: float = statistics.MARGIN
     """scores that surely differ by less are tied"""
+    answered: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
+    """whether so many blocks answer the question of early stopping: what is stored under an id never changes"""
     _items: dict[Any, Item] = field(default_factory=dict, init=False, repr=False)
 
     # ── methods and points ───────────────────────────────────────────────────────────────────────────────────────────
@@ -82,13 +87,25 @@ class Design:
 
         Which methods are copied depends on the data. To hold for any choice, the pairs of all possible copies count.
         """
-        if self.early_stopping is None:
+        rule = self.early_stopping
+        if rule is None:
             return None
         copied = len(self.copied) or len(self.methods)
         contenders = len(self.base_methods) + len(self._copy_kinds) * copied
         blocks = {(setting.evaluator, setting.imputer) for setting in self.settings}
         pairs = contenders * (contenders - 1) // 2 * len(blocks)
-        return statistics.StoppingRule(self.early_stopping.confidence, self.early_stopping.margin, pairs)
+        return statistics.StoppingRule(
+            rule.confidence,
+            rule.margin,
+            pairs,
+            until=rule.until,
+            methods=tuple(self.methods),
+            controls=tuple(self.blind_controls),
+            blocks=len(blocks),
+            images=sum(len(block.rows) for block in self.blocks),
+            seed=self.seeds[0],
+            finite=rule.population == "finite",
+        )
 
     @property
     def _copy_kinds(self) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset
 from roadworthy.models.normalized import Normalized
+from roadworthy.statistics.early_stopping import order_of_taking
 
 Arrays = Mapping[str, NDArray[Any]]
 Spec = Mapping[str, Any]
@@ -70,17 +70,17 @@ def sequential_rows(images: int, size: int) -> list[tuple[int, ...]]:
 
 
 def growing_rows(images: int, first: int, seed: int) -> list[tuple[int, ...]]:
-    """Blocks for early stopping: images in an order fixed by `seed`, half as many again after each look.
+    """Blocks for early stopping: images in an order fixed by `seed`, a quarter more after each look.
 
-    The order is a permutation, so a data set sorted by class is no trap.
+    At first half a batch more, so that small blocks do not slow down the models.
 
     >>> [len(rows) for rows in growing_rows(1000, 64, seed=0)]
-    [64, 32, 48, 72, 108, 162, 243, 271]
+    [64, 32, 32, 32, 40, 50, 62, 78, 97, 121, 152, 190, 50]
     """
-    order = Key(seed).fold("until ranked").permutation(0, images)
+    order = order_of_taking(images, seed)
     blocks, stop = [], 0
     while stop < images:
-        start, stop = stop, min(max(stop + 1, int(stop * 1.5), first), images)
+        start, stop = stop, min(max(stop + max(1, first // 2, stop // 4), first), images)
         blocks.append(tuple(np.sort(order[start:stop]).tolist()))
     return blocks
 

@@ -12,6 +12,7 @@ from roadworthy.experiments.items import Block, Item
 from roadworthy.experiments.plans.plan import LEADERS
 from roadworthy.experiments.recorded import read_predictions
 from roadworthy.experiments.stores import Store
+from roadworthy.statistics.scores import table_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,9 @@ def survey(design: Design, store: Store) -> Survey:
             blocks = design.blocks[:count]
             if missing := extended(design.base_methods, quick):
                 return at(missing)
-            if _decided(read_predictions(points, store), rule, design):
+            if count not in design.answered:
+                design.answered[count] = _decided(read_predictions(points, store), rule, design)
+            if design.answered[count]:
                 break
         if missing := extended(design.base_methods, slow):
             return at(missing)
@@ -107,22 +110,12 @@ def pending(goals: Iterable[Item], stored: frozenset[str] | set[str]) -> tuple[I
 
 
 def _decided(predictions: Mapping[Point, Predictions], rule: statistics.StoppingRule, design: Design) -> bool:
-    """Whether every pair that matters is decided: those with a user's method, or with the best of the user's methods.
-
-    Controls are there to be compared with; which of two controls is better does not matter.
-    """
-    controls = tuple(design.blind_controls)
-    pairs = statistics.pairwise(predictions, controls, stopping=rule)
-    if design.early_stopping is not None and design.early_stopping.until == "best":
-        ranking = statistics.ranking(predictions, controls, stopping=rule)
-        block = list(statistics.BlockKey._fields)
-        best = ranking[~ranking["control"]].drop_duplicates(block)[[*block, "method"]]
-        pairs = pairs.merge(best, on=block)
-        pairs = pairs[(pairs["method_a"] == pairs["method"]) | (pairs["method_b"] == pairs["method"])]
-    return not statistics.undecided(pairs).any()
+    """Whether the question of the rule is answered in every block."""
+    pairs = statistics.pairwise(predictions, tuple(design.blind_controls), stopping=rule)
+    return all(statistics.answered(block, rule.until) for block in table_blocks(pairs).values())
 
 
 def leading_methods(predictions: Mapping[Point, Predictions], design: Design) -> tuple[str, ...]:
     """The best of the user's methods, by the combined score where there are both orders."""
-    ranked = statistics.ranking(predictions)["method"].drop_duplicates()
+    ranked = statistics.methods_by_score(predictions)
     return tuple(name for name in ranked if name in design.methods)[:LEADERS]

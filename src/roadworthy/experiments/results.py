@@ -190,7 +190,7 @@ def _saved(store: RunDirectory, manifest: Mapping[str, Any], facts: Mapping[str,
     for id in facts.get("items", ()):
         header, arrays = store.read_file(store.path("predictions", id))
         predictions[Point(**header["label"])] = as_predictions(arrays)
-    stopping = statistics.StoppingRule(**facts["stopping"]) if facts.get("stopping") else None
+    stopping = statistics.StoppingRule.read(facts["stopping"]) if facts.get("stopping") else None
     return Results(
         predictions,
         tuple(facts.get("controls", ())),

@@ -7,7 +7,8 @@ and compared on the same images.
     plain_accuracy                     accuracy before removal
     scores                             areas, AOPC and SRG per image; what is ranked together
     intervals, bootstrap, betting      confidence intervals: Student and Wilson, paired bootstrap, anytime-valid
-    paired, pairwise, ranking          differences between methods, tests, groups, ranks; the early stopping rule
+    early_stopping, evidence, anytime  the early stopping rule, the evidence for it, bounds that hold at any time
+    paired, pairwise, ranking          differences between methods, tests, groups, ranks
     average_ranks                      ranks image by image, averaged
     agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
     diff                               differences between two runs
@@ -24,13 +25,13 @@ from roadworthy.statistics.completeness import complete_curves
 from roadworthy.statistics.correlation import kendall, krippendorff, spearman
 from roadworthy.statistics.curves import PointPredictions, Setting, Value, curves, per_image
 from roadworthy.statistics.diff import diff
-from roadworthy.statistics.early_stopping import StoppingRule, undecided
+from roadworthy.statistics.early_stopping import StoppingRule, answered, undecided
 from roadworthy.statistics.intervals import CONFIDENCE, mean_interval, share_interval
 from roadworthy.statistics.paired_differences import PairedComparisons, PairedDifferences, paired_comparisons
 from roadworthy.statistics.pairwise import MARGIN, PAIRWISE_COLUMNS, groups, holm, pairwise
 from roadworthy.statistics.per_class import per_class
 from roadworthy.statistics.plain_accuracy import plain_accuracy
-from roadworthy.statistics.ranking import ranking, scores
+from roadworthy.statistics.ranking import methods_by_score, ranking, scores
 from roadworthy.statistics.scores import (
     SCORES,
     Block,
@@ -66,6 +67,7 @@ __all__ = [
     "agreement_change",
     "agreement_intervals",
     "agreement_matrix",
+    "answered",
     "aopc",
     "area",
     "average_ranks",
@@ -80,6 +82,7 @@ __all__ = [
     "krippendorff",
     "leading_score",
     "mean_interval",
+    "methods_by_score",
     "overall_alpha",
     "paired_comparisons",
     "pairwise",

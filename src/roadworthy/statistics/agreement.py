@@ -116,7 +116,10 @@ def _agreement(first: Merits, second: Merits, pairing: str) -> dict[str, float |
     columns = paired_columns(first.fractions, second.fractions, pairing) if len(methods) > 1 else []
     a, b = first.of(methods), second.of(methods)
     averaged = _per_fraction(a.mean(axis=0), b.mean(axis=0), columns)
-    per_run = [_mean(_per_fraction(a[i], b[j], columns)) for i, j in _paired_runs(first.seeds, second.seeds)]
+    if len(first.seeds) == len(second.seeds) == 1:  # the mean is the run
+        per_run = [_mean(averaged)]
+    else:
+        per_run = [_mean(_per_fraction(a[i], b[j], columns)) for i, j in _paired_runs(first.seeds, second.seeds)]
     defined = np.reshape([run for run in per_run if not np.isnan(run[0])], (-1, len(MEASURES)))
     row: dict[str, float | int] = dict(zip(MEASURES, _mean(averaged), strict=True))
     for measure, runs in zip(MEASURES, defined.T, strict=True):

@@ -113,7 +113,7 @@ def check_images(predictions: PointPredictions) -> None:
     if len(first) == 0:
         raise InputError(f"{first_point.method} was evaluated on no images: give at least one")
     for point, others in predictions.items():
-        if not np.array_equal(others.ids, first.ids):
+        if others.ids is not first.ids and not np.array_equal(others.ids, first.ids):
             raise InputError(
                 f"{point.method} ({point.order} · {point.imputer}, fraction {point.fraction}) and {first_point.method} "
                 f"were evaluated on different images ({_some(others.ids)}; {_some(first.ids)}): "

@@ -5,6 +5,7 @@ a mean has a part from each. There are many images but few seeds, so each part g
 freedom, and the two half-widths are added in quadrature.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ class Variance(NamedTuple):
 
     def half_width(self, tail: float | Array) -> Array:
         """Half the width of the interval that leaves out probability `tail` on each side."""
-        by_images, by_seeds = (stats.t.isf(tail, dof) for dof in self.dof)
+        by_images, by_seeds = (_t_quantile(tail, dof) for dof in self.dof)
         # hypot: at a tiny tail with few seeds the square alone would overflow.
         return np.asarray(np.hypot(by_images * np.sqrt(self.images), by_seeds * np.sqrt(self.seeds)))
 
@@ -49,6 +50,16 @@ class Variance(NamedTuple):
             inside = self.half_width(10**middle / 2) > np.abs(difference)
             low, high = np.where(inside, middle, low), np.where(inside, high, middle)
         return np.asarray(np.where(self.error > 0, 10**high, np.nan))
+
+
+def _t_quantile(tail: float | Array, dof: int) -> Array:
+    return _kept_quantile(float(tail), dof) if np.ndim(tail) == 0 else np.asarray(stats.t.isf(tail, dof))
+
+
+@lru_cache(maxsize=256)
+def _kept_quantile(tail: float, dof: int) -> Array:
+    """A table asks thousands of times for the same one."""
+    return np.asarray(stats.t.isf(tail, dof))
 
 
 def variance_of_mean(runs: Array) -> Variance:

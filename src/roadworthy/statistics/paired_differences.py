@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from roadworthy.statistics.betting import betting_interval, betting_p
+from roadworthy.statistics.anytime import anytime_bounds
+from roadworthy.statistics.betting import betting_interval
 from roadworthy.statistics.bootstrap import DRAWS, MANY_SEEDS, expanded, resampled_means, standardized
 from roadworthy.statistics.early_stopping import StoppingRule
 from roadworthy.statistics.intervals import CONFIDENCE, Array, Variance, unanimous_interval, variance_of_mean
@@ -35,6 +36,8 @@ class PairedDifferences(NamedTuple):
     variance: Variance
     tests: int
     """comparisons that share the error"""
+    corrected: Array | None = None
+    """p-values that hold for all pairs together; None: by Holm from `p`"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +80,16 @@ def paired_comparisons(
     stopping: StoppingRule | None = None,
     draws: int = DRAWS,
     seed: int = 0,
+    intervals: bool = True,
 ) -> dict[str, PairedComparisons]:
-    """Paired comparisons for each score of the block; all scores resample the same images."""
+    """Paired comparisons for each score of the block; all scores resample the same images.
+
+    `intervals`: False where only the side of 0 matters; with a `stopping` rule this is much faster.
+    """
     if stopping:
-        return {name: _anytime(runs, SCORES[name], confidence, stopping) for name, runs in block.scores.items()}
+        return {
+            name: _anytime(runs, SCORES[name], confidence, stopping, intervals) for name, runs in block.scores.items()
+        }
     stacked = np.concatenate([np.stack(list(runs.values())) for runs in block.scores.values()])
     means = resampled_means(stacked, draws, seed)
     ends = np.cumsum([len(runs) for runs in block.scores.values()])[:-1]
@@ -137,21 +146,28 @@ def _max_t_tail(drawn: Array, confidence: float, bonferroni: float) -> float:
     return float(np.clip(stats.norm.sf(bound), bonferroni, (1 - confidence) / 2))
 
 
-def _anytime(runs: Mapping[str, Array], score: Score, confidence: float, stopping: StoppingRule) -> PairedComparisons:
-    """For a number of images that depends on the data: betting intervals remain valid."""
+def _anytime(
+    runs: Mapping[str, Array], score: Score, confidence: float, stopping: StoppingRule, intervals: bool
+) -> PairedComparisons:
+    """For a number of images that depends on the data: bounds by betting remain valid."""
     values = np.stack(list(runs.values()))
     low, high = np.transpose([betting_interval(run.mean(axis=0), score.bounds, 1 - confidence) for run in values])
     sign, (first, second) = (1 if score.higher_is_better else -1), np.triu_indices(len(values), k=1)
     mean, wins, variance = _differences(sign * values, first, second)
-    reach = score.bounds[1] - score.bounds[0]
-    ends, p = np.empty((2, len(first))), np.empty(len(first))
-    for row, (a, b) in enumerate(zip(first, second, strict=True)):
-        paired = sign * (values[a] - values[b]).mean(axis=0)
-        ends[:, row] = betting_interval(paired, (-reach, reach), (1 - stopping.confidence) / stopping.comparisons)
-        p[row] = betting_p(paired, (-reach, reach))
-    unknown = np.full(len(first), np.nan)
+    reach, unknown = score.bounds[1] - score.bounds[0], np.full(len(first), np.nan)
+    bounds = anytime_bounds(tuple(runs), sign * values.mean(axis=1), reach, stopping, intervals)
     differences = PairedDifferences(
-        first, second, mean, ends[0], ends[1], p, unknown, wins, variance, stopping.comparisons
+        first,
+        second,
+        mean,
+        bounds.low,
+        bounds.high,
+        bounds.p,
+        unknown,
+        wins,
+        variance,
+        stopping.tests,
+        bounds.corrected,
     )
     center = values.mean(axis=(1, 2))
     return PairedComparisons(tuple(runs), center, low, high, score.higher_is_better, differences, values.shape[-1])

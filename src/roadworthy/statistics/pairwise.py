@@ -32,14 +32,15 @@ def pairwise(
 ) -> pd.DataFrame:
     """Every two methods on the leading score of each block, the better one first (method_a).
 
-    imputer, evaluator, model, units, score: the block and its leading score · method_a, method_b, control_a, control_b:
-    the methods, and whether each is a control · difference: by how much a is better, whatever the direction of the
-    score · low, high: its interval, simultaneous for all pairs of the block · p, p_holm: of the paired test, plain and
-    corrected by Holm over the pairs of the block · separated: p_holm is below 1 − confidence · tie: the interval lies
-    within ±`margin` · probability: share of resamples in which a is better (NaN after early stopping) · wins:
-    proportion of images on which a is better · images: evaluated · images_needed: to separate the two with 80 % power
-    at the corrected level, if the true difference is the observed one; inf where no number would suffice. A block with
-    a single method has no rows. A `stopping` rule has its own confidence and margin.
+    imputer, evaluator, model, units, score: the block and its leading score · method_a, method_b, control_a,
+    control_b: the methods, and whether each is a control · difference: by how much a is better, whatever the
+    direction of the score · low, high: its interval, simultaneous for all pairs of the block · p, p_holm: of the
+    paired test, plain and corrected by Holm over the pairs of the block (after early stopping: for all that the
+    rule decides) · separated: p_holm is below 1 − confidence · tie: the interval lies within ±`margin` ·
+    probability: share of resamples in which a is better (NaN after early stopping) · wins: proportion of images on
+    which a is better · images: evaluated · images_needed: to separate the two with 80 % power at the corrected
+    level, if the true difference is the observed one; inf where no number would suffice. A block with a single
+    method has no rows. A `stopping` rule has its own confidence and margin.
     """
     confidence, margin = (stopping.confidence, stopping.margin) if stopping else (confidence, margin)
     tables = []
@@ -66,7 +67,7 @@ def _pair_table(
 ) -> pd.DataFrame:
     pairs, names = comparisons.differences, np.asarray(comparisons.methods, dtype=object)
     swapped = pairs.mean < 0  # the better method comes first
-    adjusted = holm(pairs.p, None if stopping is None else stopping.comparisons)
+    adjusted = corrected(pairs, None if stopping is None else stopping.comparisons)
     table = pd.DataFrame(
         {
             "method_a": names[np.where(swapped, pairs.second, pairs.first)],
@@ -85,6 +86,11 @@ def _pair_table(
         }
     )
     return table.sort_values("difference", ascending=False, kind="stable", ignore_index=True)
+
+
+def corrected(pairs: PairedDifferences, tests: int | None = None) -> Array:
+    """p-values that hold for all pairs together."""
+    return holm(pairs.p, tests) if pairs.corrected is None else pairs.corrected
 
 
 def holm(p: Array, tests: int | None = None) -> Array:
@@ -113,7 +119,7 @@ def images_needed(pairs: PairedDifferences, images: int, confidence: float, powe
 
 def groups(comparisons: PairedComparisons, confidence: float = CONFIDENCE, tests: int | None = None) -> list[list[str]]:
     """The largest sets of methods that Holm's tests do not separate, best first. A method may be in several."""
-    separated = holm(comparisons.differences.p, tests) < 1 - confidence
+    separated = corrected(comparisons.differences, tests) < 1 - confidence
     pairs = zip(comparisons.differences.first[separated], comparisons.differences.second[separated], strict=True)
     sets: list[frozenset[int]] = [frozenset(range(len(comparisons.methods)))]
     for a, b in pairs:

@@ -40,8 +40,21 @@ def ranking(
     return table
 
 
+def methods_by_score(predictions: PointPredictions) -> list[str]:
+    """All methods, best first by the leading score, block by block: the order of `ranking` without its intervals."""
+    names: list[str] = []
+    for block in blocks(predictions):
+        score, runs = SCORES[block.leading_score], block.scores[block.leading_score]
+        merit = {
+            name: round(float(run.mean()), 12) * (1 if score.higher_is_better else -1) for name, run in runs.items()
+        }
+        names += [*sorted(merit, key=lambda name: -merit[name]), *(name for name in block.methods if name not in merit)]
+    return list(dict.fromkeys(names))
+
+
 def _block_table(block: Block, names: Sequence[str], confidence: float, stopping: StoppingRule | None) -> pd.DataFrame:
-    comparisons, lead = paired_comparisons(block, confidence, stopping), block.leading_score
+    comparisons = paired_comparisons(block, confidence, stopping, intervals=False)
+    lead = block.leading_score
     tested, tests = (stopping.confidence, stopping.comparisons) if stopping else (confidence, None)
     table = pd.DataFrame(
         {

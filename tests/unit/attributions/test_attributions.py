@@ -96,10 +96,11 @@ def test_the_three_ensembles_equal_the_formulas_of_noise_tunnel_on_the_same_samp
 class Counting(nn.Module):
     def __init__(self, network):
         super().__init__()
-        self.network, self.passes = network, 0
+        self.network, self.images, self.calls = network, 0, 0
 
     def forward(self, inputs):
-        self.passes += 1
+        self.images += len(inputs)
+        self.calls += 1
         return self.network(inputs)
 
 
@@ -107,13 +108,25 @@ def test_the_papers_eight_methods_share_their_samples(batch):
     counting = Counting(small_cnn(classes=4, channels=3, width=4))
     explain(rw.attributions.paper_methods(steps=5, ig_samples=3, gb_samples=4), as_model(counting).eval(), batch, KEY)
     # IG 5, its three ensembles together 3·5, GB 1, its three 4: 25 passes, where three NoiseTunnels each need 63.
-    assert counting.passes == 25
+    assert counting.images == 25 * len(batch)
 
 
 def test_the_settings_of_the_paper_cost_901_passes(batch):
     counting = Counting(small_cnn(classes=4, channels=3, width=1))
     explain(rw.attributions.paper_methods(), as_model(counting).eval(), batch[:1], KEY)
-    assert counting.passes == 901
+    assert counting.images == 901
+
+
+def test_steps_and_samples_of_few_images_fill_their_passes(model, batch):
+    # 5 images of 16²: 51 copies in a pass of 64 · 32² pixels. IG: 7 steps in one pass; its ensemble: one per sample;
+    # GB: one; its ensemble: 100 samples in two passes.
+    counting = Counting(model.network)
+    methods = rw.attributions.paper_methods(steps=7, ig_samples=3, gb_samples=100)
+    together = explain(methods, Normalized(counting, (0.5, 0.4, 0.3), (0.2, 0.2, 0.3)).eval(), batch, KEY)
+    assert counting.calls == 1 + 3 + 1 + 2
+    for name, maps in together.items():
+        alone = torch.cat([explain({name: methods[name]}, model, batch[row : row + 1], KEY)[name] for row in range(5)])
+        assert close(maps, alone), name
 
 
 class SharedActivation(nn.Module):
@@ -209,7 +222,7 @@ def test_derived_methods_share_one_computation(batch):
     ig = rw.attributions.InputXGradient(baseline="black")
     methods = {"ig": ig, "soft": rw.attributions.Blurred(ig, 1.5), "turned": rw.attributions.Inverted(ig)}
     maps = explain(methods, as_model(counting), batch, KEY)
-    assert counting.passes == 1
+    assert counting.calls == 1
     assert torch.equal(maps["turned"], -maps["ig"])
     assert maps["soft"].std() < maps["ig"].std()
     # A blur conserves the sum, except at the border.

@@ -90,6 +90,35 @@ def test_until_best_does_not_wait_for_the_rest_to_be_ranked(world):
     assert len(taken(compare(world, twins, controls=(), margin=0.001))) == 400
 
 
+def test_until_best_stops_when_a_control_is_the_best(world):
+    lies = {"lie": -world.truth, "lie too": -world.truth + 0.001 * rw.Key(1).uniform(range(400), (12, 12))}
+    comparison = compare(world, lies, until="best", margin=0.001)
+    assert len(taken(comparison)) < 400  # the two lies are as good as equal, but nobody asks which is better
+    assert comparison.conclusion().state == "NO METHOD BEATS THE CONTROLS"
+    assert "The control random" in comparison.conclusion().sentence
+
+
+def test_a_finite_population_is_known_in_the_end_and_the_conclusion_says_what_it_is_about(world):
+    twins = {"one": world.truth, "two": world.truth}
+    comparison = compare(world, twins, controls=(), margin=0.001, population="finite")
+    pair = comparison.pairwise().iloc[0]
+    assert (pair["low"], pair["high"]) == (0, 0)  # every image scores the same, and all were seen
+    conclusion = comparison.conclusion()
+    assert conclusion.state == "TIE"
+    assert "about these 400 images, not about others like them" in conclusion.sentence
+    assert "contain what all 400 would give" in str(conclusion)
+    clear = compare(world, population="finite")
+    assert len(taken(clear)) < 400
+    assert "about these 400 images" in clear.conclusion().sentence
+    assert "about these" not in compare(world).conclusion().sentence
+
+
+def test_a_saved_comparison_keeps_its_rule(stopped, tmp_path):
+    again = rw.load(stopped.save(tmp_path / "saved"))
+    assert again.results.stopping == stopped.results.stopping
+    assert again.pairwise()["low"].tolist() == stopped.pairwise()["low"].tolist()
+
+
 def test_a_higher_confidence_takes_more_images(world):
     maps = world.truth + 1.5 * rw.Key(5).uniform(range(400), (12, 12))
     used = [len(taken(compare(world, {"noisy": maps}, confidence=level))) for level in (0.5, 0.9999)]
@@ -132,6 +161,8 @@ def test_evaluators_that_train_follow_on_the_images_that_were_taken():
         ({"margin": -0.1}, "margin=-0.1"),
         ({"controls": ()}, "at least 2 methods"),
         ({"until": "sure"}, "until='sure': choose 'ranked' or 'best'"),
+        ({"population": "small"}, "population='small': choose 'infinite'"),
+        ({"population": "finite", "until": None}, "population='finite' needs until"),
         (
             {"evaluators": "fine-tuned", "recipe": "tiny", "train": (torch.rand(4, 3, 12, 12), torch.arange(4))},
             "add 'no-retrain'",

@@ -67,11 +67,11 @@ def test_sequential_rows_cover_all_images_once():
     assert sequential_rows(0, 3) == []
 
 
-def test_growing_rows_grow_by_half_and_cover_all_images_once():
-    # 10, then half as many again, rounded down: 10, 15, 22, 30; at least one more each time
-    rows = growing_rows(30, 10, seed=0)
-    assert [len(part) for part in rows] == [10, 5, 7, 8]
-    assert sorted(row for part in rows for row in part) == list(range(30))
+def test_growing_rows_grow_by_a_quarter_and_cover_all_images_once():
+    # 10, then half of that more until it is a quarter of what was taken, then a quarter: 10, 15, 20, 25 (+ 6), 31, 38
+    rows = growing_rows(40, 10, seed=0)
+    assert [len(part) for part in rows] == [10, 5, 5, 5, 6, 7, 2]
+    assert sorted(row for part in rows for row in part) == list(range(40))
     assert all(list(part) == sorted(part) for part in rows)
     assert [len(part) for part in growing_rows(3, 1, seed=0)] == [1, 1, 1]
     assert [len(part) for part in growing_rows(5, 64, seed=0)] == [5]

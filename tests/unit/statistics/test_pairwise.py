@@ -93,8 +93,28 @@ def test_ranks_and_groups_of_a_clear_winner_and_two_equal_methods():
 
 
 def test_a_stopping_rule_survives_json():
-    rule = statistics.StoppingRule(confidence=0.95, margin=0.02, comparisons=15)
-    assert statistics.StoppingRule(**json.loads(json.dumps(rule._asdict()))) == rule
+    for named in ({}, {"methods": ("a", "b"), "controls": ("random",), "seed": 3, "images": 100, "finite": True}):
+        rule = statistics.StoppingRule(confidence=0.95, margin=0.02, comparisons=15, **named)
+        assert statistics.StoppingRule.read(json.loads(json.dumps(rule._asdict()))) == rule
+
+
+def test_methods_by_score_are_in_the_order_of_the_ranking():
+    points = endurance_study(low=(0.45, 0.55), best=(0.2, 0.8), same=(0.45, 0.55), worst=(0.8, 0.2))
+    assert statistics.methods_by_score(points) == statistics.ranking(points)["method"].tolist()
+    morf = {point: each for point, each in points.items() if point.order == "morf"}
+    assert statistics.methods_by_score(morf) == statistics.ranking(morf)["method"].tolist()
+    assert statistics.methods_by_score(morf)[0] == "best"  # the lower area
+
+
+def test_all_tables_take_the_same_draws():
+    values = np.random.default_rng(0).normal(size=(3, 1, 50))
+    once, again = (statistics.resampled_means(values, draws=200, seed=4) for _ in range(2))
+    assert (once == again).all()
+    # as many images in total as there are, in every draw
+    ones = statistics.resampled_means(np.ones((1, 1, 50)), draws=200, seed=4)
+    assert ones == pytest.approx(1)
+    assert statistics.resampled_means(values[:1], draws=200, seed=4)[:, 0] == pytest.approx(once[:, 0])
+    assert not (statistics.resampled_means(values, draws=200, seed=5) == once).any()
 
 
 def test_the_public_names_are_complete():

@@ -86,6 +86,8 @@ class Plan:
     """when to stop early; None evaluates all images"""
     confidence: float = 0.95
     margin: float = 0.02
+    population: Literal["infinite", "finite"] = "infinite"
+    """what statements after early stopping are about: images like these, or the images of this data set"""
     train: Spec | None = None
     """the train split, for evaluators and imputers that train"""
     recipe: Recipe | None = None

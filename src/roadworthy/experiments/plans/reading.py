@@ -259,6 +259,8 @@ def _check_names(plan: Plan) -> None:
 def _check_settings(plan: Plan) -> None:
     if plan.until and len(plan.methods) + len(plan.blind_controls) < 2:
         raise PlanError(f"evaluation.until: {plan.until!r} compares methods; give at least two methods or controls")
+    if plan.population == "finite" and not plan.until:
+        raise PlanError('evaluation.population: "finite" needs until; without it all images are evaluated anyway')
     if plan.until and all(evaluator != "no-retrain" for *_, evaluator in plan.settings):
         raise PlanError(
             f"evaluation.until: {plan.until!r} ranks the methods without retraining; "

@@ -58,6 +58,7 @@ class _Evaluation(TypedDict, total=False):
     until: Annotated[str, one_of(("ranked", "best"))]
     confidence: Annotated[float, Field(ge=0.5, lt=1)]
     margin: Annotated[float, Field(ge=0)]
+    population: Annotated[str, one_of(("infinite", "finite"))]
 
 
 @with_config(_STRICT)
