@@ -196,9 +196,11 @@ def _text(spec: Mapping[str, Any]) -> str:
 
     >>> _text({"name": "cifar10", "root": "/home/me/data", "split": "test"})
     'cifar10 (split: test)'
+    >>> _text({"name": "cifar-resnet", "depth": 20})
+    'cifar-resnet-20'
     """
-    name = spec.get("factory", spec.get("name"))
-    shown = {key: value for key, value in spec.items() if key not in ("name", "factory", "root", "path")}
+    name = "-".join(str(spec[key]) for key in ("factory", "name", "depth") if key in spec)
+    shown = {key: value for key, value in spec.items() if key not in ("name", "factory", "depth", "root", "path")}
     options = [f"{key}: {Path(value).name if key in LOCATIONS else value}" for key, value in shown.items()]
     return f"{name} ({', '.join(options)})" if options else str(name)
 
