@@ -156,9 +156,10 @@ def _no_method(standing: Standing, basis: Basis) -> str:
 
 def _not_yet(standing: Standing, basis: Basis) -> str:
     best, images = standing.best, _on_images(standing, basis)
-    several = len(standing.methods) > 1
+    several, equal = len(standing.methods) > 1, _equal_to_the_best(standing)
     subject = f"{best} is the best of {len(standing.methods)} methods, but" if several else f"{best}, the only method,"
-    it = "it is" if several else "is"
+    subject = f"{best}, with the same score as {listed(equal)}," if equal else subject
+    it = "it is" if several and not equal else "is"
     better = [control for control in standing.controls if standing.clear(control, best)]
     if better:
         still_open = [name for name in standing.methods if not standing.refuting_controls(name)]
@@ -173,7 +174,13 @@ def _not_yet(standing: Standing, basis: Basis) -> str:
     beats = f" and clearly better than {controls_named(standing.controls)}" if standing.controls else ""
     text = f"{best} is the best of {len(standing.methods)} methods{beats} {images}, "
     text += f"but not clearly better than {listed(rivals)}."
+    if equal:
+        text = f"{listed([best, *equal])} share the best score of {len(standing.methods)} methods {images}."
     return f"{text} {settling(standing, settling_pairs(standing, rivals), basis.confidence)}".rstrip()
+
+
+def _equal_to_the_best(standing: Standing) -> list[str]:
+    return [name for name in standing.methods[1:] if standing.difference(standing.best, name).value == 0]
 
 
 def _scoring_better(standing: Standing, controls: Sequence[str]) -> str:
