@@ -50,7 +50,7 @@ def demo(
     started = time.monotonic()
     check_output(out)
     study = _study(data, root, images)
-    say(f"{study.about} Eight methods and the controls, two imputers, {len(study.fractions)} fractions.\n")
+    say(f"{study.about}\nEight methods and the controls, two imputers, {len(study.fractions)} fractions.\n")
     comparison = compare(
         study.model,
         study.data,

@@ -6,9 +6,15 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from roadworthy.core.results import Copy
 from roadworthy.experiments.wording import at_least, at_most, bounds, listed, settling, settling_pairs
 from roadworthy.report.findings import Card
+from roadworthy.report.ranks import PAIRINGS
 from roadworthy.statistics import Standing
+
+_FEWEST_RANKED = 4
+"""methods: the rank correlation of fewer is −1, 1 or little else"""
+_NO_LEAK = "no leak found"
 
 
 def cards(
@@ -17,22 +23,23 @@ def cards(
     audit: Mapping[str, pd.DataFrame],
     confidence: float,
     near_chance: bool = False,
+    copies: Mapping[str, Copy] | None = None,
 ) -> tuple[Card, ...]:
     """Of the setting of the conclusion.
 
     `agreement`: with intervals. `audit`: tables by name, empty if none was made. `near_chance`: the model's accuracy is
-    not clearly above chance.
+    not clearly above chance. `copies`: controls made from a method's maps.
     """
     return (
         _best(standing, confidence),
         _controls(standing),
         _first_place(standing, confidence),
-        _benchmark(standing, agreement, audit, near_chance),
+        _benchmark(standing, agreement, audit, near_chance, copies or {}),
     )
 
 
 def _best(standing: Standing, confidence: float) -> Card:
-    question = "Best method"
+    question = "Best score"
     if not standing.methods:
         return Card(question, "none", "Only controls were evaluated in all orders.", "open")
     value, low, high = (
@@ -77,47 +84,57 @@ def _first_place(standing: Standing, confidence: float) -> Card:
     if not rivals:
         nearest = min(others, key=lambda name: standing.difference(standing.best, name).low)
         lead = standing.difference(standing.best, nearest).low
-        return Card(question, "clearly first", f"{at_least(lead)} ahead of {nearest}", "good")
+        answer = f"clearly first of {len(standing.methods)} methods"
+        return Card(question, answer, f"{at_least(lead)} ahead of {nearest}", "good")
     pairs = [standing.difference(a, b) for row, a in enumerate(standing.leaders) for b in standing.leaders[row + 1 :]]
     if all(pair.tie for pair in pairs):
         return Card(question, f"tied with {listed(rivals, 2)}", at_most(max(pair.most for pair in pairs)), "plain")
     detail = settling(standing, settling_pairs(standing, rivals), confidence) or "More images are needed."
-    return Card(question, f"not clear: {listed(rivals, 2)}", detail, "open")
+    return Card(question, "not clear", f"{listed(rivals)} may be first too. {detail}", "open")
 
 
 def _benchmark(
-    standing: Standing, agreement: pd.DataFrame | None, audit: Mapping[str, pd.DataFrame], near_chance: bool
+    standing: Standing,
+    agreement: pd.DataFrame | None,
+    audit: Mapping[str, pd.DataFrame],
+    near_chance: bool,
+    copies: Mapping[str, Copy],
 ) -> Card:
     """MoRF and LeRF of the same setting should rank alike; what a mask reveals should not give away the class."""
     question = "Can the benchmark be trusted?"
     if near_chance:
         return Card(question, "no", "The model's accuracy is not clearly above chance.", "bad")
     leak = _leak(standing, audit)
-    rows = _between_orders(agreement)
-    own = [row for row in rows if (row.evaluator_a, row.imputer_a) == (standing.key.evaluator, standing.key.imputer)]
-    if not own:
+    rows = _between_orders(agreement, standing)
+    if not rows:
         return Card(question, "orders not compared", leak, "open")
-    row = own[0]
-    answer = f"MoRF ~ LeRF {_signed(row.spearman)} {bounds(row.low, row.high, 2)}"
-    others = [f"{_signed(other.spearman)} with {other.imputer_a}" for other in rows if _same_but_imputer(other, row)]
-    tone: Literal["good", "bad", "open"] = "bad" if row.high < 0 else "good" if row.low > 0 else "open"
-    detail = "; ".join(text for text in (f"agreement, imputed with {row.imputer_a}", *others[:2], leak) if text)
-    return Card(question, answer, detail, "bad" if leak.startswith("leak found") else tone)
+    if len(standing.methods) < _FEWEST_RANKED:
+        return Card(question, "too few methods to say", f"Agreement needs {_FEWEST_RANKED} of them; {leak}", "plain")
+    first, *others = rows
+    smooth = [method for method, copy in _blurred(copies) if copy in standing.copies and standing.clear(copy, method)]
+    doubts = [f"{_signed(row.spearman)} {PAIRINGS[row.pairing]}" for row in others]
+    doubts += [f"blurring {listed(smooth)} raises the score"] if smooth else []
+    agreeing = all(row.low > 0 for row in rows)
+    tone: Literal["good", "bad", "open"] = "good" if agreeing and not smooth and leak == _NO_LEAK else "open"
+    answer = f"MoRF ~ LeRF {_signed(first.spearman)} {bounds(first.low, first.high, 2)}"
+    detail = "; ".join([f"agreement {PAIRINGS[first.pairing]}", *doubts, leak])
+    return Card(question, answer, detail, "bad" if first.high < 0 or leak.startswith("leak found") else tone)
 
 
-def _between_orders(agreement: pd.DataFrame | None) -> list[Any]:
-    """MoRF against LeRF of the same setting, by the paper's pairing where it can be had."""
+def _between_orders(agreement: pd.DataFrame | None, standing: Standing) -> list[Any]:
+    """MoRF against LeRF in the setting of the conclusion: a row per pairing, the paper's first."""
     if agreement is None or agreement.empty:
         return []
-    same = (agreement["evaluator_a"] == agreement["evaluator_b"]) & (agreement["imputer_a"] == agreement["imputer_b"])
-    table = agreement[same & (agreement["order_a"] != agreement["order_b"]) & agreement["spearman"].notna()]
+    key = standing.key
+    own = [agreement[f"{field}_{side}"] == getattr(key, field) for field in key._fields for side in "ab"]
+    table = agreement[np.logical_and.reduce(own) & (agreement["order_a"] != agreement["order_b"])]
     # `kept` sorts before `removed`.
-    table = table.sort_values("pairing", kind="stable").drop_duplicates(["evaluator_a", "imputer_a"])
-    return list(table.itertuples())
+    return list(table[table["spearman"].notna()].sort_values("pairing", kind="stable").itertuples())
 
 
-def _same_but_imputer(other: Any, row: Any) -> bool:
-    return bool(other.evaluator_a == row.evaluator_a and other.imputer_a != row.imputer_a)
+def _blurred(copies: Mapping[str, Copy]) -> list[tuple[str, str]]:
+    """Methods and their blurred copies."""
+    return [(copy.of, name) for name, copy in copies.items() if copy.how == "blurred"]
 
 
 def _leak(standing: Standing, audit: Mapping[str, pd.DataFrame]) -> str:
@@ -129,7 +146,7 @@ def _leak(standing: Standing, audit: Mapping[str, pd.DataFrame]) -> str:
         return "leakage not audited"
     found = rows.loc[rows["found"].astype(bool), "method"].nunique()
     if not found:
-        return "no leak found"
+        return _NO_LEAK
     return f"leak found in {found} of {rows['method'].nunique()} methods"
 
 

@@ -138,7 +138,9 @@ class Comparison:
         agreement = self._agreement if compared else None
         warned = self._warnings
         near_chance = ((warned["kind"] == "near chance") & (warned["evaluator"] == main[0])).any()
-        return cards(standing, agreement, audit.tables if audit else {}, results.confidence, bool(near_chance))
+        return cards(
+            standing, agreement, audit.tables if audit else {}, results.confidence, bool(near_chance), results.copies
+        )
 
     @cached_property
     def _conclusion(self) -> Conclusion:
@@ -358,7 +360,7 @@ class Comparison:
             results.confidence,
             results.stopping,
         )
-        texts = [f"{text[:1].upper()}{text[1:]}." for text in results.noted]
+        texts = [f"{_capitalized(text)}." for text in results.noted]
         noted = pd.DataFrame({"kind": "noted before the run", "text": texts}, columns=table.columns).fillna("")
         return pd.concat([noted, table], ignore_index=True) if texts else table
 
@@ -366,3 +368,12 @@ class Comparison:
     def _size(self) -> dict[str, str]:
         images, available = len(next(iter(self.predictions.values()))), self.results.available
         return {"Images": f"{images:,} of {available:,}" if available > images else f"{images:,}"}
+
+
+def _capitalized(text: str) -> str:
+    """A sentence; the name of a method, which a colon follows, stays as it is.
+
+    >>> _capitalized("the model is slow"), _capitalized("m: maps are small")
+    ('The model is slow', 'm: maps are small')
+    """
+    return text if text.partition(" ")[0].endswith(":") else f"{text[:1].upper()}{text[1:]}"

@@ -157,7 +157,9 @@ def _no_method(standing: Standing, basis: Basis) -> str:
 def _not_yet(standing: Standing, basis: Basis) -> str:
     best, images = standing.best, _on_images(standing, basis)
     several, equal = len(standing.methods) > 1, _equal_to_the_best(standing)
-    subject = f"{best} is the best of {len(standing.methods)} methods, but" if several else f"{best}, the only method,"
+    subject = (
+        f"{best} has the best score of {len(standing.methods)} methods, but" if several else f"{best}, the only method,"
+    )
     subject = f"{best}, with the same score as {listed(equal)}," if equal else subject
     it = "it is" if several and not equal else "is"
     better = [control for control in standing.controls if standing.clear(control, best)]
@@ -171,9 +173,9 @@ def _not_yet(standing: Standing, basis: Basis) -> str:
         text += _scoring_better(standing, unbeaten)
         return f"{text}. {settling(standing, [(best, name) for name in unbeaten], basis.confidence)}".rstrip()
     rivals = [name for name in standing.leaders if name != best]
-    beats = f" and clearly better than {controls_named(standing.controls)}" if standing.controls else ""
-    text = f"{best} is the best of {len(standing.methods)} methods{beats} {images}, "
-    text += f"but not clearly better than {listed(rivals)}."
+    beats = f" and is clearly better than {controls_named(standing.controls)}" if standing.controls else ""
+    text = f"{best} has the best score of {len(standing.methods)} methods {images}{beats}, "
+    text += f"but is not clearly better than {listed(rivals)}."
     if equal:
         text = f"{listed([best, *equal])} share the best score of {len(standing.methods)} methods {images}."
     return f"{text} {settling(standing, settling_pairs(standing, rivals), basis.confidence)}".rstrip()
@@ -280,7 +282,7 @@ def _disagreement(ordered: Sequence[Standing], varying: Sequence[str]) -> list[s
         return []
     names = [f"{standing.best} ({block_name(standing.key, varying).lower()})" for standing in others]
     settings = f"{len(others)} of {len(ranked)} settings"
-    return [f"In {settings} another method is the best: {listed(names)}."]
+    return [f"In {settings} another method has the best score: {listed(names)}."]
 
 
 def _stopped(basis: Basis) -> list[str]:

@@ -116,7 +116,7 @@ def debiasing_headline(comparison: "Comparison") -> str:
     if change is None:
         return ""
     if change.low > 0 or change.high < 0:
-        words = f"MoRF and LeRF agree {'more' if change.low > 0 else 'less'}: Spearman"
+        words = f"MoRF and LeRF agree {'more' if change.low > 0 else 'less'}"
     else:
-        words = "no clear change in the agreement of MoRF and LeRF: Spearman"
-    return f"With {imputer} instead of {fixed}, {words} {change}"
+        words = "no clear change in the agreement of MoRF and LeRF"
+    return f"With {imputer} instead of {fixed}, {words}: change of Spearman {change}"

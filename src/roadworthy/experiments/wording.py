@@ -110,12 +110,12 @@ def rounded_up(number: float) -> str:
 def share_of_resamples(share: float) -> str:
     """
     >>> share_of_resamples(0.9997), share_of_resamples(0.97)
-    (', and in >99 % of resamples', ', and in 97 % of resamples')
+    (', and in >99 % of resamples (of this pair alone)', ', and in 97 % of resamples (of this pair alone)')
     """
     if np.isnan(share):
         return ""
     text = ">99 %" if share > 0.99 else "<1 %" if share < 0.01 else f"{100 * share:.0f} %"
-    return f", and in {text} of resamples"
+    return f", and in {text} of resamples (of this pair alone)"
 
 
 def settling_pairs(standing: Standing, rivals: Sequence[str]) -> list[tuple[str, str]]:
@@ -136,16 +136,18 @@ def settling(standing: Standing, pairs: Sequence[tuple[str, str]], confidence: f
     most = max(difference.most for difference in differences)
     separable = [not _absurd(difference.images_needed, images) for difference in differences]
     # A pair is settled by a clear difference or by a tie, whichever takes fewer images.
-    needed = max(
-        min(difference.images_needed, _images_for_a_tie(difference, standing, confidence)) for difference in differences
+    ties = [_images_for_a_tie(difference, standing, confidence) for difference in differences]
+    needed, tie = max(
+        (min(one.images_needed, tie), tie < one.images_needed) for one, tie in zip(differences, ties, strict=True)
     )
     if most < standing.margin and not all(separable):
         return f"The difference is too small for more images to matter: {at_most(most)}."
     if needed <= images:
-        return "Somewhat more images would settle it."
+        return "Somewhat more images would settle this."
     if not _absurd(needed, images):
         if any(separable):
-            return f"About {rounded_up(needed)} images would settle it."
+            end = f"show a tie: scores within {standing.margin:g}" if tie else "separate them, if the difference stays"
+            return f"About {rounded_up(needed)} images would {end}."
         shown = (
             f"about {rounded_up(needed)} images would show whether they lie within {standing.margin:g} of each other"
         )

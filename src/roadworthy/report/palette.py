@@ -24,7 +24,7 @@ _COLORS = (
 """on white and on dark: the first eight are distinct in normal, protanopic and deuteranopic sight"""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """matplotlib's codes"""
-_PAPER = ("IG-SG", "IG", "IG-SQ", "IG-Var", "GB-SG", "GB", "GB-SQ", "GB-Var")
+PAPER_NAMES = ("IG-SG", "IG", "IG-SQ", "IG-Var", "GB-SG", "GB", "GB-SQ", "GB-Var")
 """the paper's methods have the first eight colors and all markers, one each"""
 _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (8, 2, 2, 2), (12, 3), (4, 2, 1, 2))
 """of methods: the next pattern where a color is taken"""
@@ -53,7 +53,7 @@ def colors(methods: Iterable[str], controls: Iterable[str] = ()) -> dict[str, Lo
     Look(color='#D55E00', dark='#E8702A', dash=(), marker='s')
     """
     gray = sorted(set(controls))
-    colored = sorted(set(methods) - set(gray), key=lambda name: (name not in _PAPER, name))
+    colored = sorted(set(methods) - set(gray), key=lambda name: (name not in PAPER_NAMES, name))
     used: dict[int, int] = {}
     looks = {}
     for name in colored:
@@ -68,7 +68,7 @@ def colors(methods: Iterable[str], controls: Iterable[str] = ()) -> dict[str, Lo
 
 def _of_name(name: str) -> tuple[int, int]:
     """Places in `_COLORS` and `MARKERS`."""
-    if name in _PAPER:
-        return _PAPER.index(name), _PAPER.index(name)
+    if name in PAPER_NAMES:
+        return PAPER_NAMES.index(name), PAPER_NAMES.index(name)
     number = crc32(name.encode())
     return number % len(_COLORS), number // len(_COLORS) % len(MARKERS)

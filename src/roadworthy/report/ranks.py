@@ -27,13 +27,6 @@ class Agreement(NamedTuple):
         interval = "" if np.isnan(self.low) else f" [{signed(self.low)}, {signed(self.high)}]"
         return signed(self.value) + interval
 
-    @property
-    def words(self) -> str:
-        """No more than the interval says."""
-        if self.low > 0:
-            return "the two orders agree"
-        return "the two orders disagree" if self.high < 0 else "agreement is not established"
-
 
 class RankRow(NamedTuple):
     method: str
@@ -57,8 +50,15 @@ class RankPanel(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Whether the two orders agree, by the paper's pairing where it can be had; "" if that is not known."""
-        return next((found.words for found in self.agreement.values()), "")
+        """Whether the two orders agree, no more than the intervals of both pairings say; "" if that is not known."""
+        found = list(self.agreement.values())
+        for words, holds in (
+            ("agree", [each.low > 0 for each in found]),
+            ("disagree", [each.high < 0 for each in found]),
+        ):
+            if any(holds):
+                return f"the two orders {words}{'' if all(holds) else ' by one of two pairings'}"
+        return "agreement is not established" if found else ""
 
 
 def rank_panels(

@@ -88,7 +88,9 @@ def _rank(rank: int, low: int, high: int) -> str:
 
 
 def _score(value: float, low: float, high: float) -> str:
-    return _GAP if np.isnan(value) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    if np.isnan(value):
+        return _GAP
+    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def short_agreement(table: pd.DataFrame) -> pd.DataFrame:

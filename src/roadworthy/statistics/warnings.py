@@ -258,7 +258,7 @@ def _blurred_copies(pairwise: pd.DataFrame, copies: Mapping[str, Copy]) -> list[
         _Warning(
             "blurred copy wins",
             f"The blurred copy of {method} clearly beats {method}{_where(key._asdict(), varying)}, although blurring "
-            "adds no information: smooth maps are favored here.",
+            "adds no information: smoother maps of it are favored here.",
             method,
             **key._asdict(),
         )

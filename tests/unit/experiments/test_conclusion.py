@@ -97,12 +97,13 @@ def test_two_leaders_within_the_margin_are_tied(two_leaders):
 def test_twelve_images_settle_nothing_and_the_sentence_says_how_many_would(twelve_images):
     conclusion = twelve_images.conclusion()
     assert conclusion.state == "NOT YET"
-    assert "one is the best of 2 methods, but on 12 images it is not clearly better than the controls" in (
+    assert "one has the best score of 2 methods, but on 12 images it is not clearly better than the controls" in (
         conclusion.sentence
     )
     pairs = twelve_images.pairwise().set_index(["method_a", "method_b"])["images_needed"]
     needed = max(pairs["one", "random"], pairs["one", "center"])
-    assert f"About {needed:.0f} images would settle it." in conclusion.sentence  # two digits: shown as it is
+    # Two digits: shown as it is.
+    assert f"About {needed:.0f} images would separate them, if the difference stays." in conclusion.sentence
     assert "clearly better than two" not in str(conclusion)
 
 
@@ -112,8 +113,8 @@ def test_a_lead_over_methods_only_is_no_clear_winner(not_above_center):
     assert not_above_center.ranking()["method"].tolist()[:2] == ["center", "good"]
     assert conclusion.state == "NOT YET"
     expected = (
-        "good is the best of 3 methods, but on 400 images it is not clearly better than pointing at the center of "
-        "every image (the control center), which scores better"
+        "good has the best score of 3 methods, but on 400 images it is not clearly better than pointing at the center "
+        "of every image (the control center), which scores better"
     )
     assert expected in conclusion.sentence
     assert "first" not in str(conclusion)
@@ -307,7 +308,7 @@ def test_other_settings_have_their_own_state_and_a_disagreement_is_a_detail():
     assert any(
         line.startswith("Imputed with fixed: CLEAR WINNER. bad is clearly better") for line in conclusion.details
     )
-    assert "In 1 of 2 settings another method is the best: bad (imputed with fixed)." in conclusion.details
+    assert "In 1 of 2 settings another method has the best score: bad (imputed with fixed)." in conclusion.details
     other = concluded(predictions, preferred=("no-retrain", "fixed"))
     assert other.sentence.startswith("bad is clearly better")
     assert other.sentence.endswith(" (Setting: imputed with fixed.)")

@@ -8,7 +8,7 @@ from predictions import curve_study
 from roadworthy import statistics
 from roadworthy.report.emphasis import best_and_worst, blind_controls, emphasized
 from roadworthy.report.labels import spread
-from roadworthy.report.ranks import Agreement, rank_panels
+from roadworthy.report.ranks import Agreement, RankPanel, rank_panels
 
 
 def study():
@@ -65,11 +65,18 @@ def test_one_order_or_one_method_has_no_panel(ranking):
     assert rank_panels(ranking[ranking["method"].isin(["a", "random"])], pd.DataFrame()) == []
 
 
-def test_agreement_is_worded_by_its_interval_not_by_its_value():
-    assert "not established" in Agreement(0.9, -0.1, 1.0).words
-    assert "not established" in Agreement(0.9, float("nan"), float("nan")).words
-    assert Agreement(0.3, 0.1, 0.5).words.endswith(" agree")
-    assert Agreement(-0.3, -0.5, -0.1).words.endswith("disagree")
+def test_agreement_is_worded_by_the_intervals_of_both_pairings_not_by_values():
+    wide, unknown = Agreement(0.9, -0.1, 1.0), Agreement(0.9, float("nan"), float("nan"))
+    high, low = Agreement(0.3, 0.1, 0.5), Agreement(-0.3, -0.5, -0.1)
+
+    def words(**agreement):
+        return RankPanel("no-retrain", "linear", (), agreement).words
+
+    assert words(removed=wide) == words(kept=unknown, removed=wide) == "agreement is not established"
+    assert words(kept=high, removed=high) == words(removed=high) == "the two orders agree"
+    assert words(kept=low, removed=low) == "the two orders disagree"
+    assert words(kept=high, removed=wide) == "the two orders agree by one of two pairings"
+    assert words(kept=wide, removed=low) == "the two orders disagree by one of two pairings"
 
 
 def ranked(names, controls, scores):

@@ -42,7 +42,7 @@ def _panel(axis: Axes, panel: RankPanel, looks: Mapping[str, Look], emphasized: 
         _line(axis, row, looks[row.method], row.method in emphasized)
     axis.set_ylim(most + 0.5, 0.5)
     axis.set_xlim(-0.04, 1.04)
-    axis.set_xticks([0, 1], ["rank by MoRF", "rank by LeRF"])
+    axis.set_xticks([0, 1], ["rank by MoRF area", "rank by LeRF area"])
     axis.set_yticks([])
     axis.tick_params(length=0, pad=5)
     axis.grid(False)
@@ -67,7 +67,7 @@ def _line(axis: Axes, row: RankRow, look: Look, strong: bool) -> None:
 
 
 def _titles(axis: Axes, panel: RankPanel) -> None:
-    found = [f"Spearman {agreement} {PAIRINGS[name]}" for name, agreement in panel.agreement.items()]
+    found = [f"mean Spearman {agreement} {PAIRINGS[name]}" for name, agreement in panel.agreement.items()]
     title = "\n".join(filter(None, [setting_name(panel.imputer, panel.evaluator), panel.words]))
     axis.set_title(title, fontsize=8, pad=6 + 9.5 * len(found))
     axis.annotate("\n".join(found), (0.5, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", ha="center",

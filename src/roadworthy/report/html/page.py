@@ -20,7 +20,7 @@ from roadworthy.report.html.examples import Picture, answer_text, data_url, step
 from roadworthy.report.html.heatmaps import Heatmap, agreement_heatmaps, class_heatmap
 from roadworthy.report.html.markers import SHAPES
 from roadworthy.report.html.standing_tables import Tables, tables
-from roadworthy.report.palette import Look, colors
+from roadworthy.report.palette import PAPER_NAMES, Look, colors
 from roadworthy.report.tables import setting_title, short_agreement
 from roadworthy.statistics import Standing
 from roadworthy.statistics.scores import table_blocks
@@ -117,6 +117,7 @@ def _sections(findings: Findings, looks: Mapping[str, Look]) -> dict[str, Any]:
         "whole_forest": forest.forest(standing, numbers) if standing and len(standing.methods) > FIRST_ROWS else None,
         "slopes": [] if ranking is None or main is None else slope.slopes(ranking, agreement, numbers, strong, main),
         "slope_title": _slope_title(findings),
+        "names_of_the_paper": standing is not None and bool({*standing.methods} & {*PAPER_NAMES}),
         "rows": [] if findings.curves is None else curves.rows(
             findings.curves, findings.controls, numbers, strong, findings.chance, main
         ),
