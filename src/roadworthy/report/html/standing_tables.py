@@ -24,7 +24,6 @@ class MethodRow(NamedTuple):
     number: int
     """of the method, on the whole page"""
     scores: Sequence[str]
-    groups: str
 
 
 class CopyRow(NamedTuple):
@@ -85,7 +84,6 @@ def tables(
             name,
             numbers[name],
             [_interval(rows, standing.score, name), *(_number(rows[score][name]) for score in others)],
-            str(rows["groups"][name]),
         )
         for name in standing.methods
     ]
