@@ -27,6 +27,7 @@ EVALUATION = {
     "channel_reduction": "how the channels of a map become one",
     "units": "what is removed at a time",
     "until": "stop early, when all or the best of your methods are separated or tied; by default never",
+    "population": 'what early stopping is about: images like these, or this data set alone (`"finite"`, fewer images)',
     "confidence": "of all intervals ([statistics.md](statistics.md))",
     "margin": "scores that surely differ by less are tied",
 }
@@ -36,6 +37,8 @@ RUN = {
     "batch_size": "images evaluated at once",
     "block_size": "images per file; by default as many as have maps of about 32 MB, at most 1,024",
     "threads": "of torch, per process",
+    "autocast": "reduced precision in which the model predicts ([performance.md](performance.md)); by default none",
+    "channels_last": "the model predicts in this memory format",
 }
 TRAINED = {
     "name": "a recipe by name, whose fields the other keys replace",

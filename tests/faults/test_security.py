@@ -117,7 +117,7 @@ def hostile(folder, name):
 
 def test_control_characters_in_names_reach_no_terminal(folder):
     store = hostile(folder, "\x1b]0;owned\x07\x1b[2J\u202e")
-    for words in (("show", store), ("diff", store, store)):
+    for words in (("show", store), ("diff", store, store, "--all")):
         output = invoke(folder, *words).output
         assert not any(character in output for character in "\x1b\x07\u202e"), words
         assert "owned" in output

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from roadworthy.core.text import printable
 from roadworthy.report.findings import Card
 from roadworthy.report.tables import setting_title, short_ranking
 from roadworthy.statistics import CONFIDENCE, BlockKey, Standing
@@ -80,15 +81,15 @@ def _show_cards(console: Console, cards: Sequence[Card]) -> None:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     for card in cards:
-        grid.add_row(Text(card.question), Text(card.answer, style=_TONES[card.tone]))
-        grid.add_row("", Text(card.detail, style="dim"))
+        grid.add_row(card.question, _text(card.answer, _TONES[card.tone]))
+        grid.add_row("", _text(card.detail, "dim"))
     console.print(grid)
 
 
 def show_conclusion(console: Console, state: str, sentence: str) -> None:
     console.print()
     for line in filter(None, (state, sentence)):
-        console.print(Text(line, style="bold"))
+        console.print(_text(line, "bold"))
 
 
 def show_leakage(console: Console, conclusions: pd.DataFrame, imputers: int = 3) -> None:
@@ -112,6 +113,11 @@ def _bits(row: Any) -> str:
     return f"[red]{row.bits:.2f}[/]" if row.found else "–"
 
 
+def _text(text: str, style: str) -> Text:
+    """Without markup, and without control characters, which a Text would pass on."""
+    return Text(printable(text), style=style)
+
+
 def _say(console: Console, text: str, style: str | None = None) -> None:
     console.print(text, markup=False, highlight=False, style=style)
 
@@ -121,7 +127,7 @@ def _list(console: Console, title: str, lines: Sequence[str]) -> None:
     if not lines:
         return
     console.print()
-    console.print(Text(title, style="bold"))
+    console.print(_text(title, "bold"))
     for line in lines:
         _say(console, fill(line, console.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False))
 

@@ -37,7 +37,7 @@ def write_audit(folder):
 def test_missing_parts_have_a_reason_and_a_remedy(tmp_path, imputer):
     data = gather(comparison(imputer), tmp_path)
     assert (data.controls, data.method, data.linear_imputer, data.fixed_imputer) == (("random",), "IG", imputer, "")
-    assert set(data.gaps) == {"masks", "detection", "geometry", "examples", "runtimes", "masked scores"}
+    assert set(data.gaps) == {"masks", "detection", "geometry", "examples", "headline", "runtimes", "masked scores"}
     assert "roadworthy audit" in data.gaps["masks"]
     assert all("\n" not in reason for reason in data.gaps.values())
 
@@ -46,7 +46,7 @@ def test_the_audits_tables_are_read_and_the_requested_method_is_used(tmp_path):
     write_audit(tmp_path)
     data = gather(comparison(), tmp_path, method="GB")
     assert data.method == "GB"
-    assert set(data.gaps) == {"examples", "runtimes"}
+    assert set(data.gaps) == {"examples", "headline", "runtimes"}
     assert {name: len(table) for name, table in data.audit.items()} == {"masks": 1, "detection": 1, "geometry": 1}
 
 
