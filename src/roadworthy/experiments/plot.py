@@ -119,4 +119,4 @@ def debiasing_headline(comparison: "Comparison") -> str:
         words = f"MoRF and LeRF agree {'more' if change.low > 0 else 'less'}"
     else:
         words = "no clear change in the agreement of MoRF and LeRF"
-    return f"With {imputer} instead of {fixed}, {words}: change of Spearman {change}"
+    return f"With {imputer}, not {fixed}, {words}: Spearman by {change}"

@@ -68,7 +68,7 @@ def test_ranks_have_a_panel_per_imputer_that_of_the_conclusion_last(comparison):
 
 def test_the_headline_says_no_more_than_its_interval(comparison, monkeypatch):
     for change, words in {
-        (0.5, 0.1, 0.9): "agree more: change of Spearman +0.50 [+0.10, +0.90]",
+        (0.5, 0.1, 0.9): "agree more: Spearman by +0.50 [+0.10, +0.90]",
         (-0.5, -0.9, -0.1): "agree less",
         (0.5, -0.1, 0.9): "no clear change",
     }.items():
