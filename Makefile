@@ -25,8 +25,9 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: lint  # what CI runs, with wheel-demo
-	$(PYTEST)
+FAST ?=
+check: lint  # all tests; FAST=1 leaves out the slow ones, as CI does
+	$(PYTEST) $(if $(FAST),-m "not slow")
 
 # Install the wheel into an empty environment, without extras, and run the demo outside of the source tree.
 wheel-demo:

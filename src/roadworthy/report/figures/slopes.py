@@ -67,7 +67,7 @@ def _line(axis: Axes, row: RankRow, look: Look, strong: bool) -> None:
 
 
 def _titles(axis: Axes, panel: RankPanel) -> None:
-    found = [f"mean Spearman {agreement} {PAIRINGS[name]}" for name, agreement in panel.agreement.items()]
+    found = [f"Spearman {agreement} {PAIRINGS[name]}" for name, agreement in panel.agreement.items()]
     title = "\n".join(filter(None, [setting_name(panel.imputer, panel.evaluator), panel.words]))
     axis.set_title(title, fontsize=8, pad=6 + 9.5 * len(found))
     axis.annotate("\n".join(found), (0.5, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", ha="center",
