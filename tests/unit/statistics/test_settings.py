@@ -71,7 +71,8 @@ def test_sentences_name_the_model_and_the_units_if_there_are_several(field, othe
     conclusion = Comparison(Results(points)).conclusion()
     assert f"{field} {other}" not in conclusion.sentence
     assert any(f"{field} {other}: " in line.lower() and "y is clearly better" in line for line in conclusion.details)
-    assert any(line.startswith("In 1 of 2 settings another method has the best score: y (") for line in conclusion.details)
+    expected = "In 1 of 2 settings another method has the best score: y ("
+    assert any(line.startswith(expected) for line in conclusion.details)
     warnings = statistics.warnings(points, *tables)
     seeds = warnings[warnings["kind"] == "few seeds"]
     assert seeds[field].tolist()[1] == other
