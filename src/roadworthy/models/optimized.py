@@ -27,9 +27,16 @@ class ChannelsLast(nn.Module):
         return self.network(inputs.contiguous(memory_format=torch.channels_last))
 
 
+class _Tracer(fx.Tracer):
+    """Sees convolutions as wholes, also those of other classes than torch's own."""
+
+    def is_leaf_module(self, module: nn.Module, name: str) -> bool:
+        return isinstance(module, nn.Conv2d) or super().is_leaf_module(module, name)
+
+
 def fused(network: nn.Module) -> nn.Module:
     """Each batch normalization in eval mode that follows a convolution becomes part of it."""
-    traced = fx.symbolic_trace(network)
+    traced = fx.GraphModule(network, _Tracer().trace(network))
     modules = dict(traced.named_modules())
     for node in list(traced.graph.nodes):
         before = node.args[0] if node.op == "call_module" and node.args else None

@@ -6,19 +6,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from roadworthy import models
 from roadworthy.core.errors import InputError, ModelError, RangeError, UnknownNameError, WeightsError
 from roadworthy.core.random import Key
 from roadworthy.datasets import CIFAR10Sample
 from roadworthy.models.normalized import Normalized
-from roadworthy.models.resnet import Subsampled
+from roadworthy.models.resnet import Conv3x3, Subsampled
 from roadworthy.training.loop import fit, shuffled
 from roadworthy.training.recipe import Recipe
 
@@ -516,3 +518,30 @@ def test_weights_are_copied_once_and_replace_no_others(tmp_path: Path) -> None:
     assert path.read_bytes() == b"mine"
     with pytest.raises(UnknownNameError, match="resnet20-cifar10"):
         models.copy_weights("resnet", tmp_path)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (5, 4)])
+def test_a_convolution_of_tiny_images_leaves_out_padding_only(size: tuple[int, int], stride: int) -> None:
+    small, whole = Conv3x3(3, 4, stride).double(), nn.Conv2d(3, 4, 3, stride, padding=1, bias=False).double()
+    whole.load_state_dict(small.state_dict())
+    inputs = torch.randn(5, 3, *size, dtype=torch.float64, requires_grad=True)
+    same = inputs.detach().clone().requires_grad_()
+    ours, expected = small(inputs), whole(same)
+    torch.testing.assert_close(ours, expected)
+    towards = torch.randn_like(expected)
+    ours.backward(towards)
+    expected.backward(towards)
+    torch.testing.assert_close(inputs.grad, same.grad)
+    torch.testing.assert_close(small.weight.grad, whole.weight.grad)
+
+
+def test_small_images_need_fewer_multiplications_than_their_padding_would() -> None:
+    network, images = models.resnet18(classes=10, width=32).eval(), torch.rand(1, 3, 32, 32)
+    with FlopCounterMode(display=False) as ours:
+        network(images)
+    # Of 16 equal convolutions 9 are untouched, 4 need 4/9 (2×2 pixels) and 3 need 1/9 of their products: 11.1 of 16.
+    # The stem adds as much to both.
+    with FlopCounterMode(display=False) as whole, mock.patch.object(Conv3x3, "forward", nn.Conv2d.forward):
+        network(images)
+    assert ours.get_total_flops() < 0.75 * whole.get_total_flops()
