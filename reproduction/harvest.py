@@ -5,18 +5,19 @@ python -m reproduction.harvest [RUNS] [--out results]
 RUNS holds a run directory per plan in `STAGES`. Every point that is complete becomes a row of `points.csv` with its id,
 and, unless it is a control, a row of `correct/PLAN.npz`: which images were classified correctly. Every measure of the
 audit becomes rows of `geometry.csv`, `detection.csv` and `masks.csv`, with the id of its item. Everything else on the
-page follows from these files (`reproduction.derive`). Rows of earlier harvests are kept.
+page follows from these files (`reproduction.derive`). Rows of earlier harvests are kept if the plan still gives them
+their ids: those of another model or other settings go.
 """
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from reproduction.ids import detection_measure, geometry_measure, mask_measure, point_id
+from reproduction.ids import detection_measure, geometry_measure, mask_measure, point_id, point_ids
 from reproduction.kept import bits_of, bits_path, read_bits, write_bits
 from reproduction.stages import AUDITED, QUESTIONS, SHARES, STAGES
 from reproduction.tables import PLANS, POINT, RESULTS, Results
@@ -67,14 +68,18 @@ def merged(old: pd.DataFrame, new: pd.DataFrame, key: list[str]) -> pd.DataFrame
     return both.drop_duplicates(key, keep="last").sort_values(key, ignore_index=True)
 
 
-def facts_of(state: Survey, fractions: Sequence[float], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """`points`: by seed, how many are complete, and how many there are; that of whole images counts once."""
+def facts_of(
+    state: Survey,
+    ids: Mapping[Point, str],
+    kept: Collection[str],
+    fractions: Sequence[float],
+    manifest: Mapping[str, Any],
+) -> dict[str, Any]:
+    """`points`: by seed, how many are harvested, and how many there are; that of whole images counts once."""
     seeds: dict[str, list[int]] = {}
-    for seed in sorted({point.seed for point in state.points}):
-        complete = {
-            point_id(items): state.complete(point) for point, items in state.points.items() if point.seed == seed
-        }
-        seeds[str(seed)] = [sum(complete.values()), len(complete)]
+    for seed in sorted({point.seed for point in ids}):
+        of_seed = {id for point, id in ids.items() if point.seed == seed}
+        seeds[str(seed)] = [len(of_seed & set(kept)), len(of_seed)]
     facts = {name: manifest[name] for name in ("fingerprints", "versions", "date")}
     times = manifest.get("cpu_seconds", {})
     known = [times[id] for id in state.goals if id in times]
@@ -103,6 +108,11 @@ def _same_methods(plan: Path, kept: Path) -> bool:
     return kept.exists() and read_plan(plan).methods == read_plan(kept).methods
 
 
+def _of_plan(table: pd.DataFrame, plan: str, ids: Mapping[Point, str]) -> pd.DataFrame:
+    """The table without rows of this plan that it does not give these ids."""
+    return table[(table["plan"] != plan) | table["item"].isin(set(ids.values()))] if len(table) else table
+
+
 def harvest(runs: Path, results: Results, plans: Path = PLANS) -> pd.DataFrame:
     table, facts = results.table("points"), results.facts()
     for plan in (stage.plan for stage in STAGES):
@@ -114,10 +124,13 @@ def harvest(runs: Path, results: Results, plans: Path = PLANS) -> pd.DataFrame:
         predictions, ids = complete_points(state, store)
         if not predictions:
             continue
-        table = merged(table, point_rows(plan, predictions, ids), ["plan", *POINT])
+        planned = point_ids(design)
+        table = merged(_of_plan(table, plan, planned), point_rows(plan, predictions, ids), ["plan", *POINT])
         of_methods = {point: one for point, one in predictions.items() if point.method in design.methods}
-        write_bits(read_bits(bits_path(results, plan)) | bits_of(of_methods, ids), bits_path(results, plan))
-        facts[plan] = {**facts.get(plan, {}), **facts_of(state, design.fractions, manifest)}
+        kept = table.loc[table["plan"] == plan, "item"]
+        bits = read_bits(bits_path(results, plan)) | bits_of(of_methods, ids)
+        write_bits({id: one for id, one in bits.items() if id in set(kept)}, bits_path(results, plan))
+        facts[plan] = {**facts.get(plan, {}), **facts_of(state, planned, set(kept), design.fractions, manifest)}
         if plan == AUDITED:
             for name, rows in audit_rows(design, state, store).items():
                 results.write(name, rows)

@@ -1,7 +1,11 @@
 """Compute everything in docs/reproduction.md, from nothing: python -m reproduction.run [--size tiny] [--dry-run]
 
-It takes hours. Interrupt it at any time and run it again to resume. `--size tiny` runs every step in minutes, with
-made-up images and tiny networks, into runs/tiny; its page shows that the steps work together, and nothing else.
+It takes hours. Interrupt it at any time and run it again to resume. The models that are explained come with it
+(`weights/`, in half precision): trained on another processor they would be others, and every point depends on them.
+`--train` trains them again. `--left` computes only points that are not in `results/` yet.
+
+`--size tiny` runs every step in minutes, with made-up images and tiny networks, into runs/tiny; its page shows that
+the steps work together, and nothing else.
 """
 
 import argparse
@@ -36,6 +40,10 @@ class Layout(NamedTuple):
     results: Path
     document: Path
     size: str = "full"
+    trains: bool = False
+    """the models that are explained, too; else those in weights/ are"""
+    left: bool = False
+    """only points that are not in the results yet"""
 
     def plan(self, name: str) -> str:
         return str(self.base / "plans" / f"{name}.toml")
@@ -48,16 +56,16 @@ class Layout(NamedTuple):
         return str(self.base / "data")
 
 
-def layout(size: str, out: Path | None = None) -> Layout:
+def layout(size: str, out: Path | None = None, trains: bool = False, left: bool = False) -> Layout:
     if size == "full":
-        return Layout(ROOT, RESULTS, DOCUMENT)
+        return Layout(ROOT, RESULTS, DOCUMENT, size, trains, left)
     base = (out or ROOT / "runs" / "tiny").resolve()
-    return Layout(base, base / "results", base / "reproduction.md", size)
+    return Layout(base, base / "results", base / "reproduction.md", size, trains=True, left=left)
 
 
 def commands(place: Layout) -> list[list[str]]:
     """Modules with their arguments, in order; each resumes where it was stopped."""
-    steps = [command for stage in STAGES for command in _stage(stage, place)]
+    steps = [*_models(place), *(command for stage in STAGES for command in _stage(stage, place))]
     fractions, questions = (f"--fraction={one}" for one in SHARES), (f"--only={one}" for one in QUESTIONS)
     steps.append(["roadworthy", "audit", place.run(AUDITED), *fractions, *questions, "--jobs=1"])
     steps.append(_measure(place, "measures", "--root", place.data))
@@ -73,8 +81,6 @@ def commands(place: Layout) -> list[list[str]]:
 
 def _stage(stage: Stage, place: Layout) -> list[list[str]]:
     store, steps = place.run(stage.plan), []
-    if stage.plan in TRAINED:
-        steps.append(["roadworthy", "train", place.plan(stage.plan)])
     if stage.waits_for:
         source = ("--root", place.data, "--work", place.run("gain-masks"))
         steps.append(_measure(place, stage.waits_for, *source))
@@ -83,9 +89,21 @@ def _stage(stage: Stage, place: Layout) -> list[list[str]]:
         images = IMAGES if place.size == "tiny" else SHARED_IMAGES
         target = str(Path(place.run("maps")) / model)
         steps.append(["reproduction.carried", place.run(plan), "--out", target, "--images", str(images)])
-    if stage.shares:
+    if stage.shares and not (place.left and not Path(place.run(stage.shares)).exists()):
         steps.append(["roadworthy", "merge", place.run(stage.shares), "--into", store])
-    return [*steps, ["roadworthy", "run", place.plan(stage.plan), "--store", store, "--jobs=1"]]
+    if place.left:
+        run = ["reproduction.parts", place.plan(stage.plan), "--results", str(place.results)]
+    else:
+        run = ["roadworthy", "run", place.plan(stage.plan)]
+    return [*steps, [*run, "--store", store, "--jobs=1"]]
+
+
+def _models(place: Layout) -> list[list[str]]:
+    """Train the models that are explained, or take those that are stored."""
+    training = [["roadworthy", "train", place.plan(name)] for name in TRAINED] if place.trains else []
+    if place.size == "tiny":
+        return training
+    return [*training, ["reproduction.weights", "--root", place.data, *(["--keep"] if place.trains else [])]]
 
 
 TRAINED = ("cifar10-tables", "food101-tables")
@@ -115,9 +133,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=["full", "tiny"], default="full")
     parser.add_argument("--out", type=Path, help="folder of a tiny reproduction; default: runs/tiny")
+    parser.add_argument("--train", action="store_true", help="train the explained models, instead of those in weights/")
+    parser.add_argument("--left", action="store_true", help="leave out points that are in results/ already")
     parser.add_argument("--dry-run", action="store_true", help="print the commands only")
     options = parser.parse_args()
-    place = layout(options.size, options.out)
+    place = layout(options.size, options.out, options.train, options.left)
     if options.size == "tiny" and not options.dry_run:
         torch.set_num_threads(1)
         prepare(place.base)

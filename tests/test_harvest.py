@@ -9,11 +9,17 @@ import pytest
 import roadworthy as rw
 from reproduction import debias, derive, harvest
 from reproduction.derive import agreement_table, change_table, complete
+from reproduction.ids import point_ids
 from reproduction.kept import bits_of, bits_path, committed, read_bits, write_bits
+from reproduction.parts import left, run_left
 from reproduction.stages import Stage
 from reproduction.tables import METHODS, POINT, Results
 from roadworthy import statistics
 from roadworthy.core.results import Point, Predictions
+from roadworthy.experiments.build import design_of
+from roadworthy.experiments.plans import read_plan
+from roadworthy.experiments.run import prepare
+from roadworthy.experiments.stores.run_directory import RunDirectory
 
 PLAN = """
 [data]
@@ -186,3 +192,27 @@ def test_debiasing_by_equal_gammas_changes_no_ranking_and_by_others_it_does(tmp_
     falling = [1 / (1 + 0.35 * METHODS.index(m)) if order == "lerf" else 0.5 for m, order, _ in places]
     results.write("geometry", gammas.assign(gamma=falling))
     assert (debias.debiased_table(results)["change"] < 0).all()
+
+
+def test_only_parts_with_a_point_that_is_not_harvested_are_left(folders):
+    runs, results = folders
+    plan = read_plan(runs.parent / "mine.toml")
+    prints = prepare(plan).prints
+    everything = [(tuple(part.methods), part.seeds) for part in left(plan, prints, set())]
+    assert everything == [(("IG",), (0,)), (("other",), (0,)), (("IG",), (1,)), (("other",), (1,))]
+    done = set(harvest.harvest(runs, results, runs.parent)["item"])
+    # The control's points of seed 1 are missing too: each part carries it.
+    assert [part.seeds for part in left(plan, prints, done)] == [(1,), (1,)]
+    run_left(plan, RunDirectory(runs / "mine"), done)
+    complete = harvest.harvest(runs, results, runs.parent)
+    assert set(complete["item"]) == set(point_ids(design_of(plan, prints)).values())
+    assert results.facts()["mine"]["points"] == {"0": [13, 13], "1": [13, 13]}
+
+
+def test_rows_of_another_model_do_not_outlive_a_harvest(folders):
+    runs, results = folders
+    table = harvest.harvest(runs, results, runs.parent)
+    stale = table.assign(item=[f"old{number}" for number in range(len(table))], method="GB")
+    results.write("points", pd.concat([table, stale]))
+    again = harvest.harvest(runs, results, runs.parent)
+    assert again["item"].tolist() == table["item"].tolist()

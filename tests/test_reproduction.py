@@ -8,6 +8,9 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from reproduction import gain_masks, mask_curve
 from reproduction.agreement_claims import agreement_claims, result_of
@@ -22,6 +25,7 @@ from reproduction.outcomes import NOT_SHOWN, OUTCOMES, SHOWN, UNTESTABLE, Change
 from reproduction.run import commands, layout
 from reproduction.stages import AUDITED, MAIN, QUESTIONS, SHARES, STAGES
 from reproduction.tables import HERE, METHODS, NOT_RUN, PLANS, POINT, Results, only, where
+from reproduction.weights import rounded
 from roadworthy.core.results import Point
 from roadworthy.experiments.build import Fingerprints, build_data, design_of
 from roadworthy.experiments.items import Item, fingerprint_blocks, sequential_rows
@@ -197,6 +201,27 @@ def test_the_commands_run_every_plan_and_end_with_the_page():
         "reproduction.derive",
         "reproduction.document",
     ]
+
+
+def test_explained_models_are_taken_from_the_repository_unless_they_are_to_be_trained():
+    stored, trained = (commands(layout("full", trains=trains)) for trains in (False, True))
+    assert stored[0][:1] == ["reproduction.weights"]
+    assert not any("train" in command for command in stored)
+    assert [command[1] for command in trained[:2]] == ["train", "train"]
+    assert trained[2][0] == "reproduction.weights"
+    assert "--keep" in trained[2]
+
+
+def test_weights_are_rounded_to_half_precision_with_their_header(tmp_path):
+    weights = {"layer": torch.tensor([1 / 3, 1e-3]), "count": torch.tensor(7)}
+    save_file(weights, tmp_path / "trained.safetensors", {"training": "20 epochs"})
+    rounded(tmp_path / "trained.safetensors", tmp_path / "kept" / "half.safetensors")
+    kept = load_file(tmp_path / "kept" / "half.safetensors")
+    assert kept["layer"].dtype == torch.float16
+    assert kept["layer"].float().allclose(weights["layer"], rtol=2**-11, atol=0)
+    assert kept["count"] == 7
+    with safe_open(tmp_path / "kept" / "half.safetensors", "pt") as file:
+        assert file.metadata() == {"training": "20 epochs"}
 
 
 @pytest.mark.slow
