@@ -196,7 +196,7 @@ class Superpixels:
     def __post_init__(self) -> None:
         if not isinstance(self.count, int) or isinstance(self.count, bool) or self.count < 2:
             raise RangeError(f"Superpixels({self.count!r}): give a whole number of 2 or more, such as 50")
-        if not 0 < self.compactness < float("inf"):
+        if not isinstance(self.compactness, int | float) or not 0 < self.compactness < float("inf"):
             raise RangeError(f"Superpixels(compactness={self.compactness!r}): give a number above 0, such as 10")
 
     @property
