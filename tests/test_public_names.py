@@ -12,8 +12,8 @@ PUBLIC = {
     "CONTROLS", "FRACTIONS", "PAPER_FRACTIONS", "REGISTRY",
     "Attribution", "Audit", "Batch", "Blur", "Comparison", "Conclusion", "Constant", "DataLike", "Dataset",
     "DatasetMean", "Evaluator", "FeatureMask", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key",
-    "MethodLike", "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Patches", "Plan", "Point", "Predictions", "Recipe",
-    "Superpixels", "Tokens", "Units", "UnitsLike",
+    "MethodLike", "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Patches", "Plan", "Point", "Predictions",
+    "Recipe", "Superpixels", "Tokens", "Units", "UnitsLike",
     "attributions", "compare", "datasets", "errors", "impute", "imputers", "load", "models", "read_plan",
     "removal_mask", "road", "run", "statistics",
 }  # fmt: skip
