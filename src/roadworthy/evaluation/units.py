@@ -204,11 +204,11 @@ class Superpixels:
         return f"superpixels {self.count}"
 
     def check(self, height: int, width: int) -> None:
-        load_slic()
         if self.count > height * width:
             raise RangeError(
                 f"{self!r}: images of {height}×{width} have only {height * width} pixels; give fewer superpixels"
             )
+        load_slic()
 
     def __call__(self, batch: Batch) -> Tensor:
         images = batch.images.cpu().permute(0, 2, 3, 1).contiguous().numpy()

@@ -1,6 +1,7 @@
 """Experiments that remove patches, regions or superpixels: the same results through either front, and known answers."""
 
 import textwrap
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from roadworthy.core.types import Batch
 from roadworthy.evaluation.units import UnitSetting, units_for
 from unit.experiments.test_parity import MINE, assert_equal_predictions
 
+needs_slic = pytest.mark.skipif(find_spec("skimage") is None, reason="scikit-image is not installed")
 WORLD = worlds.one_patch()
 TRUE_PATCH = torch.zeros(40, 4, 4)
 TRUE_PATCH[:, 1, 2] = 1
@@ -20,7 +22,7 @@ UNITS = {
     "patches 4": rw.Patches(4),
     "patches 2": rw.Patches(2),
     "patches 5": rw.Patches(5),  # 5 does not divide 16
-    "superpixels": rw.Superpixels(30),
+    "superpixels": pytest.param(rw.Superpixels(30), marks=needs_slic),
     "a mask": rw.FeatureMask(np.arange(256).reshape(16, 16) // 8),
 }
 
@@ -101,6 +103,7 @@ def test_labels_per_image_follow_subsets_and_shuffled_batches():
     assert torch.equal(units_for(rw.FeatureMask(labels), WORLD.model, data)(batch), labels[rows])
 
 
+@needs_slic
 def test_superpixels_depend_on_the_image_alone():
     batch = Batch(torch.arange(4), WORLD.images[:4], WORLD.labels[:4])
     alone = torch.cat([rw.Superpixels(30)(batch[row : row + 1]) for row in range(4)])
@@ -195,7 +198,9 @@ def plan_file(folder, units, more=""):
     ("written", "units", "name"),
     [
         ('{ name = "patches", size = 5 }', rw.Patches(5), "patches 5 (max_abs)"),
-        ('{ name = "superpixels", count = 20 }', rw.Superpixels(20), "superpixels 20 (max_abs)"),
+        pytest.param(
+            '{ name = "superpixels", count = 20 }', rw.Superpixels(20), "superpixels 20 (max_abs)", marks=needs_slic
+        ),
         ('{ name = "feature-mask", path = "labels.npy" }', None, "feature mask (max_abs)"),
     ],
     ids=["patches", "superpixels", "feature mask"],
