@@ -20,12 +20,28 @@ def day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-def setting_title(imputer: object, evaluator: object = None) -> str:
+def setting_title(imputer: object, evaluator: object = None, units: str = "pixels") -> str:
     """
-    >>> setting_title("linear"), setting_title("linear", "retrain")
-    ('Imputed with linear', 'Imputed with linear, evaluator retrain')
+    >>> setting_title("linear"), setting_title("linear", "retrain"), setting_title("linear", units="patches 16")
+    ('Imputed with linear', 'Imputed with linear, evaluator retrain', 'Imputed with linear, units: patches 16')
     """
-    return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "")
+    removed = "" if units == "pixels" else f", units: {units}"
+    return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "") + removed
+
+
+def units_of(table: pd.DataFrame) -> str:
+    """The units of a table of one comparison, which has one kind; pixels where it does not say."""
+    return ", ".join(dict.fromkeys(table.get("units", ["pixels"])))
+
+
+def fraction_removed(table: pd.DataFrame) -> str:
+    """Of what a fraction is one, as the title of an axis.
+
+    >>> fraction_removed(pd.DataFrame({"units": ["pixels"]})), fraction_removed(pd.DataFrame({"units": ["patches 16"]}))
+    ('fraction of pixels removed', 'fraction of units removed (patches 16)')
+    """
+    units = units_of(table)
+    return "fraction of pixels removed" if units == "pixels" else f"fraction of units removed ({units})"
 
 
 def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:
