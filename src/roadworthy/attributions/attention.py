@@ -86,9 +86,9 @@ def _transformer(method: object, model: Model) -> VisionTransformer:
     if transformer is None:
         network = getattr(model.network, "network", model.network)
         raise ModelError(
-            f"{type(method).__name__} reads the tokens of a vision transformer, and {type(network).__name__} is not one "
-            "that is known here (ViT and DeiT of transformers, VisionTransformer of timm): use another method, such as "
-            "'ig'"
+            f"{type(method).__name__} reads the tokens of a vision transformer, and {type(network).__name__} is not "
+            "one that is known here (ViT and DeiT of transformers, VisionTransformer of timm): use another method, "
+            "such as 'ig'"
         )
     return transformer
 

@@ -114,7 +114,7 @@ class VisionTransformer(Protocol):
         """The tokens whose mean the head reads, of so many: the class token, or those of all patches."""
 
     def keeping(self, kept: Tensor, patches: int) -> AbstractContextManager[None]:
-        """Inside, the model reads the prefix and, of each image's `patches`, those `kept`, int64 `(n, k)`, and no others.
+        """Inside, the model reads the prefix and, of each image's `patches`, only those `kept`, int64 `(n, k)`.
 
         They are gathered after the position embedding, so a patch that is left has the position it had.
         """

@@ -55,7 +55,9 @@ class TokenReader:
         """The tokens whose mean the head reads, of so many."""
         kinds = {"class": [0], "class and distillation": [0, 1], "all": range(tokens)}
         if self.head not in (*kinds, "patches"):
-            raise ModelError(f"{self.name}: its head pools by {self.head}, not by a mean, so no row of attention is its")
+            raise ModelError(
+                f"{self.name}: its head pools by {self.head}, not by a mean, so no row of attention is its"
+            )
         return list(kinds.get(self.head, range(self.prefix_tokens, tokens)))
 
     @contextmanager
@@ -66,8 +68,8 @@ class TokenReader:
             seen.append(tokens.shape[1])
             if tokens.shape[:2] != (len(kept), self.prefix_tokens + patches):
                 raise ShapeError(
-                    f"{self.name} makes {tokens.shape[1] - self.prefix_tokens} patches of each image, where {patches} are "
-                    "expected: give images of the size that the transformer itself reads"
+                    f"{self.name} makes {tokens.shape[1] - self.prefix_tokens} patches of each image, where {patches} "
+                    "are expected: give images of the size that the transformer itself reads"
                 )
             first = torch.arange(self.prefix_tokens, device=tokens.device).expand(len(kept), -1)
             rows = torch.cat([first, kept.to(tokens.device) + self.prefix_tokens], dim=1)
@@ -134,7 +136,9 @@ class _RecordedAttention(TorchFunctionMode):
     ) -> Tensor:
         products = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
         if attn_mask is not None:
-            products = products.masked_fill(~attn_mask, -torch.inf) if attn_mask.dtype is torch.bool else products + attn_mask
+            products = (
+                products.masked_fill(~attn_mask, -torch.inf) if attn_mask.dtype is torch.bool else products + attn_mask
+            )
         return self._kept(products.softmax(dim=-1)) @ value
 
     def _kept(self, weights: Tensor) -> Tensor:
@@ -169,7 +173,7 @@ def _of_transformers(model: Callable[[Images], Tensor], network: Any) -> TokenRe
     layers = base.layers if hasattr(base, "layers") else base.encoder.layer  # since version 5, before
     embedding = base.embeddings
     patches = embedding.patch_embeddings
-    if not _separate(patches.projection):
+    if not _separate(patches.projection, patches.patch_size):
         return None
     both = type(network).__name__.endswith("WithTeacher")
     return TokenReader(
@@ -187,7 +191,12 @@ def _of_transformers(model: Callable[[Images], Tensor], network: Any) -> TokenRe
 def _of_timm(model: Callable[[Images], Tensor], network: Any) -> TokenReader | None:
     patches = network.patch_embed
     attention = tuple(getattr(block, "attn", None) for block in network.blocks)
-    if not _separate(getattr(patches, "proj", None)) or not all(isinstance(part, nn.Module) for part in attention):
+    stem = hasattr(patches, "backbone")
+    if (
+        stem
+        or not _separate(getattr(patches, "proj", None), patches.patch_size)
+        or not all(isinstance(part, nn.Module) for part in attention)
+    ):
         return None
     means = {"token": "class", "avg": "all" if network.pool_include_prefix else "patches"}
     distilled = hasattr(network, "dist_token")
@@ -211,9 +220,9 @@ _READERS: dict[tuple[str, str], Callable[[Any, Any], TokenReader | None]] = {
 }
 
 
-def _separate(projection: Any) -> bool:
+def _separate(projection: Any, patch_size: Any) -> bool:
     """Each token sees its own patch only, not also its neighbors as behind a convolutional stem."""
-    return isinstance(projection, nn.Conv2d) and projection.kernel_size == projection.stride
+    return isinstance(projection, nn.Conv2d) and projection.kernel_size == projection.stride == _pair(patch_size)
 
 
 def _pair(size: Any) -> tuple[int, int]:
@@ -237,6 +246,6 @@ def why_no_tokens(networks: list[nn.Module]) -> str:
         return f"{name} has tokens that overlap, layers of another kind, or several transformers"
     if any(family in kind for kind in inside for family in _RELATIVE):
         return f"{name} reads tokens in windows or by their distance, so a token cannot be left out"
-    if any("attention" in kind for kind in inside):
+    if any("attention" in kind or "attn" in kind for kind in inside):
         return f"{name} is not one of those whose tokens can be removed ({SUPPORTED})"
     return f"{name} reads pixels, not tokens"
