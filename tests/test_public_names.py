@@ -13,6 +13,7 @@ PUBLIC = {
     "Attribution", "Audit", "Batch", "Blur", "Comparison", "Conclusion", "Constant", "DataLike", "Dataset",
     "DatasetMean", "Evaluator", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key", "MethodLike",
     "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Plan", "Point", "Predictions", "Recipe",
+    "TokenRemoval", "VisionTransformer",
     "attributions", "compare", "datasets", "errors", "impute", "imputers", "load", "models", "read_plan",
     "removal_mask", "road", "run", "statistics",
 }  # fmt: skip

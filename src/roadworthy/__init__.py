@@ -45,6 +45,8 @@ _NAMES = {
     "Point": "core.results",
     "Predictions": "core.results",
     "Recipe": "training.recipe",
+    "TokenRemoval": "imputers",
+    "VisionTransformer": "core.types",
     "compare": "experiments.compare",
     "impute": "experiments.shortcuts",
     "load": "experiments.run",
