@@ -96,7 +96,8 @@ def at_random_shares(ranks: Ranks, ids: Ids, largest: float, key: Key, units: Pa
     fractions = key.fold("share").uniform(ids, (1,))[:, 0] * largest
     numbers = (ranks[0].numel(),) if units is None else units.counts
     each = numbers * len(fractions) if len(numbers) == 1 else numbers
-    counts = torch.tensor([count(float(one), number) for one, number in zip(fractions, each, strict=True)])
+    pairs = zip(fractions, each, strict=True)
+    counts = torch.tensor([min(count(float(one), number), number - 1) for one, number in pairs])  # one is kept
     return ranks < counts[:, None, None]
 
 

@@ -27,16 +27,17 @@ _LOCK = Lock()
 
 
 def segments(image: NDArray[np.float32], count: int, compactness: float) -> NDArray[np.int64]:
-    """Labels `(h, w)` of an image `(h, w, c)`, kept by content: methods, seeds and the audit ask for the same images again."""
+    """Labels `(h, w)` of an image `(h, w, c)`, kept by content: methods, seeds and audits ask for them again."""
     name = hashlib.blake2b(image.tobytes() + repr((image.shape, count, compactness)).encode(), digest_size=16).digest()
     with _LOCK:
         if name in _SEGMENTS:
             _SEGMENTS.move_to_end(name)
             return _SEGMENTS[name].astype(np.int64)
     found = _segments(image, count, compactness)
+    kept = found.astype(np.int32)
     with _LOCK:
-        _SEGMENTS[name] = found.astype(np.int32)
-        while len(_SEGMENTS) > max(1, _KEPT_BYTES // found[..., None].astype(np.int32).nbytes):
+        _SEGMENTS[name] = kept
+        while len(_SEGMENTS) > max(1, _KEPT_BYTES // kept.nbytes):
             _SEGMENTS.popitem(last=False)
     return found
 

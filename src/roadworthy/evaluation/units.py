@@ -35,7 +35,7 @@ class Pixels:
 @final
 @dataclass(frozen=True)
 class Patches:
-    """Patches of `size` pixels, a side or (height, width); smaller at the lower and right edge if that does not divide."""
+    """Patches of `size` pixels, a side or (height, width); those at the lower and right edge may be smaller."""
 
     size: Size
 
@@ -99,6 +99,10 @@ class Tokens:
 
     def __call__(self, batch: Batch) -> Tensor:
         return self._patches(batch)
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        return self._patches.sides
 
     @property
     def _patches(self) -> Patches:
@@ -229,8 +233,7 @@ class UnitSetting:
         >>> UnitSetting().name, UnitSetting(Patches(4), "max").name
         ('pixels', 'patches 4 (max)')
         """
-        rule = "" if self.reduction == "mean" or self.pixels else f" ({self.reduction})"
-        return unit_name(self.units) + rule
+        return setting_name(unit_name(self.units), self.reduction)
 
     @property
     def pixels(self) -> bool:
@@ -246,6 +249,13 @@ class UnitSetting:
         labels = check_labels(unit_name(self.units), self.units(batch), batch)
         grid = self.units.grid(height, width) if hasattr(self.units, "grid") else None
         return replace(batch, units=Partition.of(labels, self.reduction, grid))
+
+
+PIXELS = UnitSetting()
+
+
+def setting_name(units: str, reduction: UnitReduction) -> str:
+    return units if reduction == "mean" or units == Pixels.name else f"{units} ({reduction})"
 
 
 def unit_name(units: Units) -> str:

@@ -1,4 +1,4 @@
-"""How removed pixels are imputed: a constant, the mean of dataset or image, a blur, Noisy Linear (ROAD), GAIN; or not."""
+"""How removed pixels are imputed: by a constant, a mean, a blur, Noisy Linear (ROAD), GAIN; or not at all."""
 
 from roadworthy.imputers.fixed import Blur, Constant, DatasetMean, ImageMean
 from roadworthy.imputers.gain import Gain

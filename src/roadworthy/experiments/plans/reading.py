@@ -65,6 +65,8 @@ def plan_from(tables: Mapping[str, Any], folder: Path = Path()) -> Plan:
 
 def _axes(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """Strategies determine orders, imputers and evaluators, so a plan gives either."""
+    if "units" in evaluation:
+        evaluation = {**evaluation, "units": _spec("evaluation.units", "units", evaluation["units"])}
     if "strategies" not in evaluation:
         given = {"imputers": _imputers(evaluation["imputers"])} if "imputers" in evaluation else {}
         return {**evaluation, **given}
@@ -119,7 +121,7 @@ def _spec(key: str, family: str, value: Any, extra: Sequence[str] = ()) -> Spec:
     if not isinstance(spec, dict):
         raise PlanError(f'{key}: got {value!r}; give a name, or a table such as {{ name = "..." }}')
     spec = _long(key, spec) if family == "attributions" else spec
-    takes_functions = family in ("attributions", "imputers")
+    takes_functions = family in ("attributions", "imputers", "units")
     if "function" in spec and takes_functions:
         if "name" in spec:
             raise PlanError(f"{key}.function: {key}.name is given too; remove one of the two")
