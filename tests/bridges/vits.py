@@ -10,11 +10,11 @@ POOLED = ("timm-average", "timm-registers")
 SIZE = 16
 
 
-def vit(kind="hf-vit", patch=4, depth=3, classes=4, **options):
+def vit(kind="hf-vit", patch=4, depth=3, classes=4, size=SIZE, **options):
     """Images of 16 × 16 pixels, so 16 patches; 3 layers of 2 heads; another position embedding for each patch."""
     with Key(7).fold(kind).torch_rng():
-        network = _transformers(kind, patch, depth, classes, options) if kind.startswith("hf") else _timm(
-            kind, patch, depth, classes, options
+        network = _transformers(kind, patch, depth, classes, size, options) if kind.startswith("hf") else _timm(
+            kind, patch, depth, classes, size, options
         )  # fmt: skip
         with torch.no_grad():
             for name, parameter in network.named_parameters():
@@ -24,18 +24,18 @@ def vit(kind="hf-vit", patch=4, depth=3, classes=4, **options):
     return network.eval()
 
 
-def _transformers(kind, patch, depth, classes, options):
+def _transformers(kind, patch, depth, classes, size, options):
     transformers = library("transformers")
     name = {"hf-vit": "ViT", "hf-deit": "DeiT", "hf-deit-teacher": "DeiT"}[kind]
     config = getattr(transformers, f"{name}Config")(
-        image_size=SIZE, patch_size=patch, hidden_size=16, num_hidden_layers=depth, num_attention_heads=2,
+        image_size=size, patch_size=patch, hidden_size=16, num_hidden_layers=depth, num_attention_heads=2,
         intermediate_size=24, num_labels=classes, **options,
     )  # fmt: skip
     teacher = "WithTeacher" if kind.endswith("teacher") else ""
     return getattr(transformers, f"{name}ForImageClassification{teacher}")(config)
 
 
-def _timm(kind, patch, depth, classes, options):
+def _timm(kind, patch, depth, classes, size, options):
     library("timm")
     from timm.models.deit import VisionTransformerDistilled
     from timm.models.vision_transformer import VisionTransformer
@@ -46,6 +46,6 @@ def _timm(kind, patch, depth, classes, options):
         "timm-registers": {"reg_tokens": 2, "global_pool": "avg"},
     }
     return make(
-        img_size=SIZE, patch_size=patch, embed_dim=16, depth=depth, num_heads=2, num_classes=classes,
+        img_size=size, patch_size=patch, embed_dim=16, depth=depth, num_heads=2, num_classes=classes,
         **kinds.get(kind, {}), **options,
     )  # fmt: skip
