@@ -13,7 +13,7 @@ from roadworthy.imputers.fixed import Constant
 @final
 @dataclass(frozen=True)
 class TokenRemoval:
-    """Removed tokens are left out of a vision transformer; nothing is imputed (docs/units.md).
+    """Removed tokens are left out of a vision transformer; nothing is imputed (docs/transformers.md).
 
     What it returns is for pictures, with white holes: the model does not read them.
     """
