@@ -24,6 +24,7 @@ def load_slic() -> Any:
 _KEPT_BYTES = 256 << 20
 _SEGMENTS: OrderedDict[bytes, NDArray[np.int32]] = OrderedDict()
 _LOCK = Lock()
+_TRIES = 6
 
 
 def segments(image: NDArray[np.float32], count: int, compactness: float) -> NDArray[np.int64]:
@@ -43,6 +44,14 @@ def segments(image: NDArray[np.float32], count: int, compactness: float) -> NDAr
 
 
 def _segments(image: NDArray[np.float32], count: int, compactness: float) -> NDArray[np.int64]:
-    """Labels `(h, w)`, without the gaps that SLIC may leave."""
-    found = load_slic()(image, n_segments=count, compactness=compactness, start_label=0, channel_axis=-1)
+    """Labels `(h, w)`, without the gaps that SLIC may leave.
+
+    Of a noisy image SLIC may leave one segment only; it is then cut by position more than by color, until it has two.
+    """
+    for exponent in range(_TRIES):
+        found = load_slic()(
+            image, n_segments=count, compactness=compactness * 10**exponent, start_label=0, channel_axis=-1
+        )
+        if found.max() > found.min():
+            break
     return np.unique(found, return_inverse=True)[1].reshape(found.shape).astype(np.int64)

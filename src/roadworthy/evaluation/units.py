@@ -196,7 +196,7 @@ class Superpixels:
     def __post_init__(self) -> None:
         if not isinstance(self.count, int) or isinstance(self.count, bool) or self.count < 2:
             raise RangeError(f"Superpixels({self.count!r}): give a whole number of 2 or more, such as 50")
-        if not 0 < self.compactness < float("inf"):
+        if not isinstance(self.compactness, int | float) or not 0 < self.compactness < float("inf"):
             raise RangeError(f"Superpixels(compactness={self.compactness!r}): give a number above 0, such as 10")
 
     @property
@@ -204,11 +204,11 @@ class Superpixels:
         return f"superpixels {self.count}"
 
     def check(self, height: int, width: int) -> None:
-        load_slic()
         if self.count > height * width:
             raise RangeError(
                 f"{self!r}: images of {height}×{width} have only {height * width} pixels; give fewer superpixels"
             )
+        load_slic()
 
     def __call__(self, batch: Batch) -> Tensor:
         images = batch.images.cpu().permute(0, 2, 3, 1).contiguous().numpy()

@@ -20,12 +20,13 @@ def day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-def setting_title(imputer: object, evaluator: object = None) -> str:
+def setting_title(imputer: object, evaluator: object = None, units: str = "pixels") -> str:
     """
-    >>> setting_title("linear"), setting_title("linear", "retrain")
-    ('Imputed with linear', 'Imputed with linear, evaluator retrain')
+    >>> setting_title("linear"), setting_title("linear", "retrain"), setting_title("linear", units="patches 16")
+    ('Imputed with linear', 'Imputed with linear, evaluator retrain', 'Imputed with linear, units: patches 16')
     """
-    return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "")
+    removed = "" if units == "pixels" else f", units: {units}"
+    return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "") + removed
 
 
 def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:

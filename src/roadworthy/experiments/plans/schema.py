@@ -54,7 +54,7 @@ class _Evaluation(TypedDict, total=False):
     copied: _List[str]
     target: Annotated[str, one_of(("label", "prediction"))]
     channel_reduction: Annotated[str, one_of(("sum", "abs_sum", "max_abs"))]
-    units: str | _Table
+    units: Any
     unit_reduction: Annotated[str, one_of(("mean", "sum", "max", "max_abs"))]
     until: Annotated[str, one_of(("ranked", "best"))]
     confidence: Annotated[float, Field(ge=0.5, lt=1)]
