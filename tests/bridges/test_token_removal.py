@@ -132,7 +132,7 @@ def test_a_pooled_head_without_any_token_is_an_error_before_work_starts_and_a_cl
     assert answers["predicted"].nunique() == 1
 
 
-def test_pictures_show_removed_tokens_as_holes():
+def test_pictures_show_removed_tokens_in_white():
     model, data = labeled(vits.vit())
     removed = torch.zeros(24, 16, 16, dtype=torch.bool)
     removed[:, :4, 4:8] = True

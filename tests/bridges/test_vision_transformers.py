@@ -82,8 +82,8 @@ def test_removal_equals_the_attention_mask_of_transformers(kind, network, model)
 def test_what_is_in_a_removed_patch_does_not_matter(model):
     _, removed = some_patches([6] * 5)
     evaluator = evaluator_of(model, TokenRemoval())
-    holes = torch.where(removed[:, None], torch.tensor(123.0), IMAGES)
-    assert torch.equal(evaluator(IMAGES, removed), evaluator(holes, removed))
+    changed = torch.where(removed[:, None], torch.tensor(123.0), IMAGES)
+    assert torch.equal(evaluator(IMAGES, removed), evaluator(changed, removed))
 
 
 def test_without_removal_the_model_predicts_as_ever(model):

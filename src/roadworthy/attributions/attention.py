@@ -1,4 +1,4 @@
-"""Methods for vision transformers: a value per patch, from what its tokens attend to (docs/transformers.md).
+"""Methods for vision transformers: a value per patch, from what its tokens attend to (docs/units.md).
 
 All read the tokens that the head reads: the class token (with a distillation token, the mean of both), or, where the
 head averages, the mean over the tokens of patches.

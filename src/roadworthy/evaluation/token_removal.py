@@ -119,7 +119,7 @@ def _check_whole(transformer: VisionTransformer, labels: Tensor) -> None:
 
 
 def check_evaluators(imputer: str, evaluators: Iterable[str]) -> None:
-    """Training on what is left of tokens is not implemented: a trained model would see white holes."""
+    """Training on what is left of tokens is not implemented: a trained model would see white patches."""
     for evaluator in evaluators:
         if evaluator != "no-retrain":
             raise InputError(

@@ -13,13 +13,13 @@ from roadworthy.imputers.fixed import Constant
 @final
 @dataclass(frozen=True)
 class TokenRemoval:
-    """Removed tokens are left out of a vision transformer; nothing is imputed (docs/transformers.md).
+    """Removed tokens are left out of a vision transformer; nothing is imputed (docs/units.md).
 
-    What it returns is for pictures, with white holes: the model does not read them.
+    What it returns is for pictures, white where tokens were removed: the model does not read these pixels.
     """
 
     def __call__(self, batch: Batch, removed: Removed, key: Key) -> Images:
-        return _HOLES(batch, removed, key)
+        return _WHITE(batch, removed, key)
 
 
-_HOLES = Constant(1.0)
+_WHITE = Constant(1.0)
