@@ -5,6 +5,7 @@ import torch
 
 import vits
 from libraries import library
+from pretend_device import DEVICE, PretendDevice
 from roadworthy.core.errors import InputError, ModelError, RangeError, ShapeError
 from roadworthy.core.random import Key
 from roadworthy.evaluation.no_retrain import NoRetrain
@@ -237,3 +238,16 @@ def test_a_head_that_pools_by_attention_predicts_without_tokens_but_has_no_row_o
     assert evaluator_of(model, TokenRemoval())(IMAGES, removed).shape == (5, 4)
     with pytest.raises(ModelError, match="pools by map"):
         model.transformer.read_by_head(17)
+
+
+def test_on_a_device_the_host_waits_once_for_what_is_left_and_the_answers_are_those_of_the_cpu():
+    _, removed = some_patches([6] * 5)
+    model = Normalized(vits.vit("timm"), 0.5, 0.25).eval()
+    expected = evaluator_of(model, TokenRemoval())(IMAGES, removed)
+    with PretendDevice() as device:
+        placed = device.place_module(model)
+        evaluator = evaluator_of(placed, TokenRemoval(), DEVICE)
+        found = evaluator(device.place(IMAGES), device.place(removed))
+        assert torch.allclose(found.inner, expected, atol=1e-6)
+        assert device.to_host == [(2, 5)]  # how many tokens each image keeps, and how many are removed in part
+        assert not device.waits

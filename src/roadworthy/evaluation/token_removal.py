@@ -31,18 +31,19 @@ class WithoutTokens:
     def __call__(self, images: Images, removed: Removed) -> Tensor:
         """On the device of the model. Images that keep equally many tokens, usually all, are predicted together."""
         device = self.device or self.model.device
-        lost = removed_patches(self.transformer, removed)
-        left = (~lost).sum(dim=1)
+        lost, cut = _removed_patches(self.transformer, removed)
+        left, parts = torch.stack([(~lost).sum(dim=1), cut.sum(dim=1)]).cpu().tolist()  # all that the host waits for
+        if any(parts):
+            raise InputError(_cut(self.transformer))
         # The kept ones first, each in its place: a stable sort of 0 and 1.
-        order = lost.to(torch.uint8).argsort(dim=1, stable=True)
-        groups = [(number, left == number) for number in sorted(set(left.tolist()))]
-        if len(groups) == 1:
-            return self._predicted(images, order[:, : groups[0][0]], lost.shape[1], device)
-        parts = [(rows, self._predicted(images[rows], order[rows, :k], lost.shape[1], device)) for k, rows in groups]
-        together = parts[0][1].new_empty(len(images), parts[0][1].shape[1])
-        for rows, predicted in parts:
-            together[rows.to(together.device)] = predicted
-        return together
+        order, patches = lost.to(torch.uint8).argsort(dim=1, stable=True), lost.shape[1]
+        if len(set(left)) == 1:
+            return self._predicted(images, order[:, : left[0]], patches, device)
+        groups = {number: [row for row, own in enumerate(left) if own == number] for number in set(left)}
+        answers = [
+            self._predicted(images[rows], order[rows, :number], patches, device) for number, rows in groups.items()
+        ]
+        return torch.cat(answers)[torch.tensor([row for rows in groups.values() for row in rows]).argsort()]
 
     def _predicted(self, images: Images, kept: Tensor, patches: int, device: torch.device) -> Tensor:
         if not kept.shape[1] and self.transformer.needs_patches:
@@ -68,15 +69,17 @@ def transformer_of(model: Normalized) -> VisionTransformer:
     return transformer
 
 
-def removed_patches(transformer: VisionTransformer, removed: Removed) -> Tensor:
-    """bool `(n, patches)`; a patch that is removed in part raises an InputError."""
-    height, width = removed.shape[-2:]
-    (rows, columns), (down, across) = transformer.grid(height, width), transformer.patch_size
-    pixels = removed.reshape(-1, rows, down, columns, across).transpose(2, 3).reshape(-1, rows * columns, down * across)
+def _removed_patches(transformer: VisionTransformer, removed: Removed) -> tuple[Tensor, Tensor]:
+    """bool `(n, patches)` twice: removed as a whole, and removed in part."""
+    pixels = _by_patch(transformer, removed)
     lost = pixels.all(dim=2)
-    if not torch.equal(pixels.any(dim=2), lost):
-        raise InputError(_cut(transformer))
-    return lost
+    return lost, pixels.any(dim=2) & ~lost
+
+
+def _by_patch(transformer: VisionTransformer, values: Tensor) -> Tensor:
+    """`(n, h, w)` to `(n, patches, pixels of a patch)`."""
+    (rows, columns), (down, across) = transformer.grid(*values.shape[-2:]), transformer.patch_size
+    return values.reshape(-1, rows, down, columns, across).transpose(2, 3).reshape(-1, rows * columns, down * across)
 
 
 def _cut(transformer: VisionTransformer) -> str:
@@ -98,24 +101,17 @@ def check_token_removal(
     """Report what cannot work, on the first images with their units."""
     if not any(isinstance(imputer, TokenRemoval) for imputer in imputers):
         return
-    transformer = transformer_of(model)
-    height, width = batch.images.shape[-2:]
-    units = height * width if batch.units is None else max(batch.units.counts)
-    labels = torch.arange(height * width).reshape(1, height, width) if batch.units is None else batch.units.labels.cpu()
-    _check_whole(transformer, labels)
+    transformer, (height, width) = transformer_of(model), batch.images.shape[-2:]
+    pixels = torch.arange(height * width).reshape(1, height, width)
+    units = _by_patch(transformer, pixels if batch.units is None else batch.units.labels.cpu())
+    if (units != units[:, :, :1]).any():
+        raise InputError(_cut(transformer))
+    number = height * width if batch.units is None else max(batch.units.counts)
     for fraction in fractions:
-        if transformer.needs_patches and count(fraction, units) == units:
+        if transformer.needs_patches and count(fraction, number) == number:
             raise RangeError(
                 f'fraction {fraction:g} with "{NAME}": {_nothing_left(transformer)}: give smaller fractions'
             )
-
-
-def _check_whole(transformer: VisionTransformer, labels: Tensor) -> None:
-    """All pixels of a token are in one unit."""
-    (rows, columns), (down, across) = transformer.grid(*labels.shape[-2:]), transformer.patch_size
-    pixels = labels.reshape(-1, rows, down, columns, across).transpose(2, 3).flatten(3)
-    if (pixels != pixels[..., :1]).any():
-        raise InputError(_cut(transformer))
 
 
 def check_evaluators(imputer: str, evaluators: Iterable[str]) -> None:
