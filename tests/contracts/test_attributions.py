@@ -1,13 +1,17 @@
 """The contract of every registered attribution."""
 
+from functools import cache
+
 import pytest
 import torch
 
+import vits
 import worlds
 from libraries import library
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch
 from roadworthy.evaluation.sweep import explain
+from roadworthy.evaluation.units import Patches, UnitSetting
 from roadworthy.experiments.registry import REGISTRY
 from roadworthy.models import small_cnn
 from roadworthy.models.normalized import Normalized
@@ -15,28 +19,41 @@ from roadworthy.models.normalized import Normalized
 KEY = Key(0).fold("maps")
 
 
-@pytest.fixture(scope="module")
-def model():
+ON_TOKENS = {"attention-rollout", "gradient-attention", "raw-attention", "token-grad-cam"}
+"""Methods that need a vision transformer, and explain its patches."""
+
+
+@cache
+def network(tokens):
     with Key(3).torch_rng():
-        network = small_cnn(classes=4, channels=3, width=4)
-    return Normalized(network, mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.3)).eval()
+        return vits.vit() if tokens else small_cnn(classes=4, channels=3, width=4)
 
 
-@pytest.fixture(scope="module")
-def batch():
+@pytest.fixture
+def model(name):
+    return Normalized(network(name in ON_TOKENS), mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.3)).eval()
+
+
+@pytest.fixture
+def batch(name):
     world = worlds.quadrants(n=7, size=16)
-    return Batch(torch.arange(20, 27), world.images, world.labels)
+    batch = Batch(torch.arange(20, 27), world.images, world.labels)
+    return UnitSetting(Patches(4))(batch) if name in ON_TOKENS else batch
 
 
 @pytest.fixture(params=[name for name in REGISTRY["attributions"] if name != "maps"])  # maps are a file, not a method
-def method(request):
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def method(name):
     small = {"steps": 3, "ig_samples": 2, "gb_samples": 2}
     options = {
         "captum": {"method": "Saliency"},
         "grad-cam": {"method": "GradCAM", "layer": "features"},
         "zennit": {"composite": "EpsilonPlusFlat"},
     }
-    name = request.param
     if name in ("grad-cam", "zennit"):
         library({"grad-cam": "pytorch_grad_cam", "zennit": "zennit.composites"}[name])
     entry = REGISTRY["attributions"][name]

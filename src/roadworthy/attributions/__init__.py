@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from roadworthy.attributions.attention import AttentionRollout, GradientAttention, RawAttention, TokenGradCam
 from roadworthy.attributions.baselines import BaselineLike
 from roadworthy.attributions.bridges.captum import Captum
 from roadworthy.attributions.bridges.grad_cam import GradCam
@@ -14,12 +15,14 @@ from roadworthy.attributions.gradients import Gradient, GuidedBackprop, InputXGr
 from roadworthy.attributions.precomputed import PrecomputedMaps
 
 __all__ = [
+    "AttentionRollout",
     "Blurred",
     "Captum",
     "Center",
     "Edges",
     "GradCam",
     "Gradient",
+    "GradientAttention",
     "GuidedBackprop",
     "InputXGradient",
     "IntegratedGradients",
@@ -27,7 +30,9 @@ __all__ = [
     "PrecomputedMaps",
     "Quantus",
     "Random",
+    "RawAttention",
     "ShapExplainer",
+    "TokenGradCam",
     "Zennit",
     "paper_methods",
     "smoothgrad",

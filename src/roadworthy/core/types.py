@@ -4,6 +4,7 @@ images ─attribution► maps ─order► ranks ─fraction► removed ─impute
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -72,11 +73,57 @@ class Model(Protocol):
     @property
     def device(self) -> torch.device: ...
 
+    @property
+    def transformer(self) -> "VisionTransformer | None":
+        """The network as a vision transformer; None if it is not one that can be taken apart."""
+
     def normalize(self, images: Images, /) -> Tensor:
         """Images in [0, 1] to the network's input space."""
 
     def __call__(self, images: Images, /) -> Tensor:
         """Images in [0, 1] to logits `(n, classes)`."""
+
+
+class VisionTransformer(Protocol):
+    """A model that cuts images into patches and reads each as a token; `Model.transformer` where the network is one.
+
+    Tokens are numbered as the network has them: prefix tokens (class, distillation, registers), then the patches, row
+    by row.
+    """
+
+    @property
+    def name(self) -> str:
+        """Of the network's class, for messages."""
+
+    @property
+    def patch_size(self) -> tuple[int, int]:
+        """Height and width of a patch, in pixels."""
+
+    @property
+    def prefix_tokens(self) -> int:
+        """How many tokens come before those of the patches."""
+
+    @property
+    def needs_patches(self) -> bool:
+        """The head cannot do without any patch."""
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of patches of an image; a size that the network does not read raises a ShapeError."""
+
+    def read_by_head(self, tokens: int) -> list[int]:
+        """The tokens whose mean the head reads, of so many: the class token, or those of all patches."""
+
+    def keeping(self, kept: Tensor, patches: int) -> AbstractContextManager[None]:
+        """Inside, the model reads the prefix and, of each image's `patches`, only those `kept`, int64 `(n, k)`.
+
+        They are gathered after the position embedding, so a patch that is left has the position it had.
+        """
+
+    def attentions(self, images: Images) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Logits, and `(n, heads, tokens, tokens)` per layer: how much each token, a row, attends to each other."""
+
+    def last_tokens(self, images: Images) -> tuple[Tensor, Tensor]:
+        """Logits, and `(n, tokens, features)`: what the last layer's attention reads."""
 
 
 class Attribution(Protocol):

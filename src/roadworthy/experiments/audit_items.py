@@ -22,6 +22,7 @@ from roadworthy.audit.tables import DetectionSetting, LeakageSetting, audit_tabl
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import checked_fractions
 from roadworthy.core.results import Copy, MaskDetection, Predictions
+from roadworthy.evaluation.token_removal import NAME
 from roadworthy.experiments.audit_measures import array_name, method_settings, random_settings
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Arrays, Block, Item
@@ -100,7 +101,9 @@ class AuditDesign:
 
     @property
     def imputers(self) -> list[str]:
-        return list(dict.fromkeys(setting.imputer for setting in self.design.settings))
+        """Not token removal: what the model reads then is no image."""
+        used = dict.fromkeys(setting.imputer for setting in self.design.settings)
+        return [name for name in used if self.design.imputers[name].get("name") != NAME]
 
     def measures(self) -> list[Measure]:
         names = {name for question in self.settings.questions for name in QUESTIONS[question]}

@@ -23,6 +23,7 @@ from roadworthy.evaluation.experiment import (
     Target,
 )
 from roadworthy.evaluation.sweep import source_of
+from roadworthy.evaluation.token_removal import NAME, check_evaluators
 from roadworthy.evaluation.units import UnitSetting, units_for
 from roadworthy.experiments.adapt import (
     DataLike,
@@ -63,7 +64,7 @@ from roadworthy.experiments.runner import execute, grouping, origin
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.stores.scratch import ScratchStore
 from roadworthy.experiments.worker import Worker
-from roadworthy.imputers import DatasetMean, NoisyLinear
+from roadworthy.imputers import DatasetMean, NoisyLinear, TokenRemoval
 from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.models.prediction import accelerated, eval_mode
 from roadworthy.training.gain import GainRecipe
@@ -257,8 +258,8 @@ def _blocks(split: str, rows: Sequence[tuple[int, ...]]) -> tuple[Block, ...]:
 
 
 def _imputer_spec(name: str, imputer: Any) -> Spec:
-    """What the tables need to know of an imputer: whether it is one of the paper's."""
-    kinds = {NoisyLinear: "linear", DatasetMean: "fixed"}
+    """What the tables need to know of an imputer: whether it is one of the paper's, or none at all."""
+    kinds = {NoisyLinear: "linear", DatasetMean: "fixed", TokenRemoval: NAME}
     return {"object": name, **({"name": kinds[type(imputer)]} if type(imputer) in kinds else {})}
 
 
@@ -322,6 +323,9 @@ def _evaluators(evaluators: str | Sequence[str], train: object, recipe: Recipe |
 
 def _check_training(experiment: Experiment, evaluators: Sequence[str]) -> None:
     """Report what cannot be learned, or should not be, before the first epoch."""
+    for name, imputer in experiment.imputers.items():
+        if isinstance(imputer, TokenRemoval):
+            check_evaluators(name, evaluators)
     gains = [name for name, imputer in experiment.imputers.items() if isinstance(imputer, GainRecipe)]
     if gains and experiment.train is None:
         raise InputError(f"imputer {gains[0]!r} is trained first: give train= too (docs/gain.md)")

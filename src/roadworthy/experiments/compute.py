@@ -23,6 +23,7 @@ from roadworthy.evaluation.experiment import POINT_EVALUATORS, Experiment
 from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain
 from roadworthy.evaluation.sweep import Curve, explain, predictions, sweep, tied
+from roadworthy.evaluation.token_removal import evaluator_of
 from roadworthy.experiments.audit_measures import measure
 from roadworthy.experiments.inputs import first_images
 from roadworthy.experiments.items import Arrays, Item
@@ -195,7 +196,8 @@ def _unchanged(batch: Batch, removed: Tensor, key: Key) -> Tensor:
 def _evaluator(experiment: Experiment, item: Item, inputs: Inputs) -> Evaluator:
     tuned = of_kind(item, "model")
     if not tuned:
-        return NoRetrain(experiment.model, experiment.device)
+        imputer = experiment.imputers.get(item.label["imputer"]) if of_kind(item, "maps") else None
+        return evaluator_of(experiment.model, imputer, experiment.device)
     model, arrays = deepcopy(experiment.model), inputs[tuned[0].id]
     model.load_state_dict(
         {

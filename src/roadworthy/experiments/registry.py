@@ -135,6 +135,10 @@ REGISTRY: Mapping[str, Mapping[str, Entry]] = {
         "gb-sg": _paper_method("GB-SG"),
         "gb-sq": _paper_method("GB-SQ"),
         "gb-var": _paper_method("GB-Var"),
+        "attention-rollout": Entry(attributions.AttentionRollout),
+        "gradient-attention": Entry(attributions.GradientAttention),
+        "raw-attention": Entry(attributions.RawAttention),
+        "token-grad-cam": Entry(attributions.TokenGradCam),
         "captum": Entry(_captum),
         "grad-cam": Entry(_grad_cam),
         "zennit": Entry(_zennit),
@@ -154,6 +158,7 @@ REGISTRY: Mapping[str, Mapping[str, Entry]] = {
         "constant": Entry(imputers.Constant),
         "blur": Entry(imputers.Blur),
         "gain": Entry(imputers.Gain.load),
+        "token-removal": Entry(imputers.TokenRemoval),
     },
     "units": {
         "pixels": Entry(units.Pixels),

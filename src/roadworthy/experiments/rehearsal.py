@@ -12,10 +12,10 @@ from roadworthy.core.device import sweep_device
 from roadworthy.core.errors import NotLogitsWarning
 from roadworthy.core.random import Key
 from roadworthy.evaluation.experiment import Experiment
-from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.orders import rank
 from roadworthy.evaluation.part_checks import check_imputed, check_probabilities, check_ranks, check_stable
 from roadworthy.evaluation.sweep import explain, imputed
+from roadworthy.evaluation.token_removal import check_token_removal, evaluator_of
 from roadworthy.experiments.accuracy_check import check_accuracy
 from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe
@@ -45,6 +45,7 @@ def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, ima
     with eval_mode(experiment.model, experiment.device):
         _check_outputs(experiment)
         batch = next(experiment.data.batches(min(images, len(experiment.data))))
+        check_token_removal(experiment.model, experiment.imputers.values(), experiment.units(batch), fractions)
         probabilities = predict(experiment.model, batch.images, experiment.device)
         check_stable(experiment.model, batch, experiment.device)
         batch = with_labels(batch, probabilities)
@@ -52,7 +53,7 @@ def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, ima
         if experiment.target == "prediction":
             batch = replace(batch, labels=probabilities.argmax(dim=1))
         maps = explain(experiment.methods, experiment.model, batch, experiment.map_key, experiment.channel_reduction)
-        evaluator, key = NoRetrain(experiment.model, experiment.device), Key(seed)
+        key = Key(seed)
         device = sweep_device(experiment.device)
         batch, relevance = batch.to(device), next(iter(maps.values())).to(device)
         ranks = rank(experiment.orders, relevance, batch.ids, key, batch.units)
@@ -60,6 +61,7 @@ def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, ima
             check_ranks(order, ranks[order], batch)
         for order, (name, imputer) in product(experiment.orders, experiment.imputers.items()):
             if not isinstance(imputer, GainRecipe):
+                evaluator = evaluator_of(experiment.model, imputer, experiment.device)
                 for removed, filled in imputed(imputer, batch, ranks[order], [max(fractions)], key):
                     check_imputed(name, batch, removed, filled)
                     check_probabilities(evaluator(filled, removed))

@@ -1,7 +1,8 @@
-"""How removed pixels are imputed: a constant, the dataset mean, the image mean, a blur, Noisy Linear (ROAD), GAIN."""
+"""How removed pixels are imputed: by a constant, a mean, a blur, Noisy Linear (ROAD), GAIN; or not at all."""
 
 from roadworthy.imputers.fixed import Blur, Constant, DatasetMean, ImageMean
 from roadworthy.imputers.gain import Gain
 from roadworthy.imputers.noisy_linear import NoisyLinear
+from roadworthy.imputers.token_removal import TokenRemoval
 
-__all__ = ["Blur", "Constant", "DatasetMean", "Gain", "ImageMean", "NoisyLinear"]
+__all__ = ["Blur", "Constant", "DatasetMean", "Gain", "ImageMean", "NoisyLinear", "TokenRemoval"]

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from roadworthy.core.errors import ModelError, RangeError, ShapeError
-from roadworthy.core.types import Images
+from roadworthy.core.types import Images, VisionTransformer
 from roadworthy.models.modules import modules_behind
+from roadworthy.models.vision_transformers import transformer_of
 
 
 class Logits(nn.Module):
@@ -97,6 +98,17 @@ class Normalized(nn.Module):
 
     def forward(self, images: Images) -> Tensor:
         return self.network(self.normalize(images))  # type: ignore[no-any-return]
+
+    @property
+    def transformer(self) -> VisionTransformer | None:
+        """The network as a vision transformer, for methods and removals that work on its tokens; else None."""
+        return transformer_of(self, self.networks)
+
+    @property
+    def networks(self) -> list[nn.Module]:
+        """The user's network, or those that the user's function uses."""
+        network = self.network.network if isinstance(self.network, Logits) else self.network
+        return [network] if isinstance(network, nn.Module) else list(self.network.behind)
 
     @property
     def device(self) -> torch.device:

@@ -13,6 +13,7 @@ from roadworthy.core.errors import PlanError, RoadworthyError, UnknownNameError
 from roadworthy.core.files import read_regular
 from roadworthy.core.text import printable
 from roadworthy.evaluation.experiment import TRAINED_EVALUATORS
+from roadworthy.evaluation.token_removal import NAME, check_evaluators
 from roadworthy.experiments.plans.plan import SHORTHANDS, SIZES, STRATEGIES, Plan, Spec, Training
 from roadworthy.experiments.plans.plan_errors import check_keys, one_of, recipe_error, validated
 from roadworthy.experiments.plans.schema import GAIN, RECIPE, TRAINING, Count, FunctionName, Tables
@@ -270,6 +271,12 @@ def _check_names(plan: Plan) -> None:
 
 
 def _check_settings(plan: Plan) -> None:
+    for _, imputer, evaluator in plan.settings:
+        if plan.imputers[imputer].get("name") == NAME:
+            try:
+                check_evaluators(imputer, [evaluator])
+            except RoadworthyError as error:
+                raise PlanError(f"evaluation.imputers: {error}") from error
     if plan.until and len(plan.methods) + len(plan.blind_controls) < 2:
         raise PlanError(f"evaluation.until: {plan.until!r} compares methods; give at least two methods or controls")
     if plan.population == "finite" and not plan.until:
