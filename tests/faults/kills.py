@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -125,6 +126,8 @@ def started(project: Path, store: str, jobs: int) -> int:
 
         app(["run", "plan.toml", "--store", store, "--jobs", str(jobs)], standalone_mode=False)
         code = 0
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(code)
 
@@ -247,7 +250,8 @@ def campaign(
     finish(project, "uninterrupted", 1, tally)
     typical = {1: time.monotonic() - start, 2: 2 * (time.monotonic() - start)}
     reference = contents(project / "uninterrupted")
-    assert reference, "the uninterrupted run computed nothing"
+    if tally.failures or not reference:
+        raise RuntimeError(f"the uninterrupted run failed:\n{(project / 'uninterrupted.log').read_text()}")
     say(f"uninterrupted: {len(reference)} items in {typical[1]:.0f} s")
     number = 0
     while (done := sum(tally.kills.values())) < kills and not tally.failures:
