@@ -7,6 +7,7 @@ two jobs now and then a worker, which the driver must survive.
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import signal
@@ -16,7 +17,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
@@ -267,9 +268,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--per-run", type=int, default=8, help="kills per run directory")
+    parser.add_argument("--out", type=Path, help="write the tally there, as JSON")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="roadworthy-kills-", ignore_cleanup_errors=True) as folder:
-        tally = campaign(Path(folder), options.kills, options.seed, say=lambda text: print(text, flush=True))
+        tally = campaign(
+            Path(folder), options.kills, options.seed, options.per_run, lambda text: print(text, flush=True)
+        )
+    if options.out:
+        options.out.write_text(json.dumps(asdict(tally)))
     for name in ("differ", "twice", "left", "failures"):
         for line in getattr(tally, name):
             print(f"{name}: {line}")
