@@ -141,7 +141,7 @@ def ended(process: int) -> int | None:
 
 def stamps(store: Path) -> dict[Path, tuple[int, int]]:
     found = {}
-    for path in store.glob("*/*.safetensors"):
+    for path in store.glob("*/*/*.safetensors"):
         status = path.stat()
         found[path] = status.st_mtime_ns, status.st_ino
     return found

@@ -102,6 +102,13 @@ def _linked(name):
     return given
 
 
+def _linked_subfolder(folder):
+    path = first(folder).parent
+    shutil.copytree(path, folder / "elsewhere")
+    shutil.rmtree(path)
+    path.symlink_to(folder / "elsewhere")
+
+
 def _a_file(name):
     def given(folder):
         shutil.rmtree(folder / "run" / name, ignore_errors=True)
@@ -211,6 +218,14 @@ ROWS = [
         Row(f"{verb}: {name} leads out of the directory", do, StoreError, "symbolic link", _linked(name))
         for name in ("predictions", "maps", "models", "audits", "failed", "quarantine", "audit")
         for verb, do in (("run", run_into("run")), ("show", command("show", "run")))
+    ),
+    *(
+        Row(f"{verb}: a subfolder leads out of the directory", do, StoreError, "symbolic link", _linked_subfolder)
+        for verb, do in (
+            ("run", run_into("run")),
+            ("show", command("show", "run")),
+            ("status", command("status", "run")),
+        )
     ),
     *(
         Row(f"run: {name} is a file", run_into("run"), StoreError, "move it away", _a_file(name))
