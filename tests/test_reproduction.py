@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reproduction import gain_masks, mask_curve, stopping, stopping
+from reproduction import gain_masks, mask_curve, stopping
 from reproduction.agreement_claims import agreement_claims, result_of
 from reproduction.claims import claims, kind
 from reproduction.derive import TABLES
@@ -126,7 +126,7 @@ def test_places_are_settled_from_the_top():
 
 
 def test_methods_far_apart_are_decided_at_the_first_look_and_equal_ones_never():
-    """Constant scores .5 apart; then coin flips of ±.5, whose means differ by chance alone and by more than the margin."""
+    """Constant scores .5 apart; then coin flips of ±.5, whose means are equal: a tie would need more images."""
     names = tuple("abcd")
     values = np.repeat(np.array([0.9, 0.4, -0.1, -0.6])[:, None], 2000, axis=1)
     rule = stopping.rule_of(names, 2000, "ranked", finite=False)
