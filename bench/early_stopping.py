@@ -22,15 +22,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from reproduction.kept import committed
 from reproduction.later import scores_of
+from reproduction.stopping import CONTROLS, PAIRS, REACH, images_until, looks
 from reproduction.tables import METHODS, RESULTS, Results
-from roadworthy.experiments.items import growing_rows
 from roadworthy.statistics import StoppingRule
 from roadworthy.statistics.anytime import anytime_bounds
-from roadworthy.statistics.evidence import interval
 
-MARGIN, REACH, CONTROLS = 0.02, 2.0, ("random", "edges", "center")
-PAIRS = 27 * 26 // 2
-"""of eight methods, three controls and their copies, as `compare` counts them by default"""
+MARGIN = 0.02
 
 
 def recorded(plan: str = "cifar10-tables") -> dict[str, np.ndarray]:
@@ -48,48 +45,7 @@ def half_more(images: int) -> list[int]:
     return looks
 
 
-def quarter_more(images: int) -> list[int]:
-    return np.cumsum([len(rows) for rows in growing_rows(images, 64, seed=0)]).tolist()
-
-
 # ── replay ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def decided(names, values, rule):
-    """Which pairs `(methods, methods)` are separated, the better one first, and which are tied."""
-    bounds = anytime_bounds(names, values, REACH, rule, intervals=False)
-    low, high, (first, second) = bounds.low.copy(), bounds.high.copy(), np.triu_indices(len(names), k=1)
-    means, population = values.mean(axis=1), rule.images if rule.finite else None
-    close = (low <= 0) & (high >= 0) & (np.abs(means[first] - means[second]) < MARGIN)
-    for pair in np.flatnonzero(close) if rule.methods else ():  # only these may be tied
-        a, b = first[pair], second[pair]
-        low[pair], high[pair] = interval(values[a] - values[b], REACH, rule.error_of(names[a], names[b]), population)
-    above, tied = np.zeros((2, len(names), len(names)), bool)
-    above[first, second], above[second, first] = bounds.low > 0, bounds.high < 0
-    tied[first, second] = np.maximum(np.abs(low), np.abs(high)) < MARGIN
-    return above, tied | tied.T
-
-
-def settled(above, tied, means, leading):
-    """Whether the places of the first `leading` methods are decided, each against all that follow."""
-    order = np.argsort(-means)
-    known = above | above.T | tied
-    return all(known[order[place], order[place + 1 :]].all() for place in range(leading))
-
-
-def images_until(names, values, rule, looks):
-    """Images until the best, the first three and all are decided (inf: never), and wrongly separated pairs."""
-    truth = values.mean(axis=1)
-    needed, wrong = {1: np.inf, 3: np.inf, len(names) - 1: np.inf}, 0
-    for count in looks:
-        above, tied = decided(names, values[:, :count], rule)
-        wrong = max(wrong, int((above & (truth[:, None] < truth[None])).sum()))
-        for leading in needed:
-            if needed[leading] == np.inf and settled(above, tied, values[:, :count].mean(axis=1), leading):
-                needed[leading] = count
-        if rule.until == "best" and needed[1] < np.inf:
-            break
-    return [*needed.values(), wrong]
 
 
 def replay(orderings: int) -> None:
@@ -102,15 +58,15 @@ def replay(orderings: int) -> None:
         rules = {
             "before, 28 pairs": (StoppingRule(0.95, MARGIN, few), half_more(images)),
             "before, 351 pairs": (StoppingRule(0.95, MARGIN, many), half_more(images)),
-            "best": (StoppingRule(0.95, MARGIN, many, "best", controls=CONTROLS, **new), quarter_more(images)),
+            "best": (StoppingRule(0.95, MARGIN, many, "best", controls=CONTROLS, **new), looks(images)),
             "best, finite": (
                 StoppingRule(0.95, MARGIN, many, "best", controls=CONTROLS, finite=True, **new),
-                quarter_more(images),
+                looks(images),
             ),
-            "ranked": (StoppingRule(0.95, MARGIN, many, "ranked", controls=CONTROLS, **new), quarter_more(images)),
+            "ranked": (StoppingRule(0.95, MARGIN, many, "ranked", controls=CONTROLS, **new), looks(images)),
             "ranked, finite": (
                 StoppingRule(0.95, MARGIN, many, "ranked", controls=CONTROLS, finite=True, **new),
-                quarter_more(images),
+                looks(images),
             ),
         }
         print(
@@ -119,12 +75,13 @@ def replay(orderings: int) -> None:
         print(
             "| rule | best | first three | all | orders finished | wrong pairs | CPU s |\n|---|---|---|---|---|---|---|"
         )
-        for name, (rule, looks) in rules.items():
+        for name, (rule, counts) in rules.items():
             generator, start, rows = np.random.default_rng(0), time.process_time(), []
             for _ in range(orderings):
-                rows.append(images_until(names, values[:, generator.permutation(images)], rule, looks))
+                needed, wrong = images_until(names, values[:, generator.permutation(images)], rule, counts)
+                rows.append([*needed, wrong])
             table = np.array(rows)
-            cells = [_summary(column, images) for column in table[:, :3].T]
+            cells = [_summary(np.nan_to_num(column, nan=np.inf), images) for column in table[:, :3].T]
             finished = f"{np.isfinite(table[:, 2]).mean():.0%}"
             if rule.until == "best":  # nothing else is asked
                 cells[1:], finished = ["", ""], ""

@@ -14,6 +14,7 @@ from reproduction.ids import points_id
 from reproduction.kept import committed
 from reproduction.later import later_tables
 from reproduction.stages import MAIN, STAGES
+from reproduction.stopping import stopping_table
 from reproduction.tables import METHODS, POINT, RESULTS, Results, where
 from roadworthy import statistics
 from roadworthy.core.results import Point, Predictions
@@ -156,6 +157,8 @@ def derive(results: Results) -> None:
         results.write(name, table(results))
     for name, found in later_tables(results).items():
         results.write(name, found)
+    if len(found := stopping_table(results)):
+        results.write("stopping", found)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What later papers ask, from the harvested points: filtered maps, explained class, other models, early stopping."""
+"""What later papers ask, from the harvested points: filtered maps, explained class, other models."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,6 @@ from reproduction.ids import points_id
 from reproduction.kept import committed
 from reproduction.tables import METHODS, Results, where
 from roadworthy import statistics
-from roadworthy.core.random import Key
 from roadworthy.core.results import Point, Predictions
 from roadworthy.statistics import Block
 
@@ -20,8 +19,6 @@ MODELS = {"ResNet-18": "cifar10-tables-carried", "ResNet-20": "cifar10-tables-re
 SCORES = ("srg", "morf", "lerf")
 MADE_RIGHT = 0.3
 """fraction removed, least relevant first, at which wrong predictions may become right"""
-STOPPED_EVERY, ORDERINGS = 500, 40
-"""images between two looks, and random orders of the images"""
 
 
 def later_tables(results: Results) -> dict[str, pd.DataFrame]:
@@ -30,7 +27,6 @@ def later_tables(results: Results) -> dict[str, pd.DataFrame]:
         "targets": target_table(results),
         "carried": carried_table(results),
         "carried-agreement": carried_agreement(results),
-        "stopping": stopping_table(results),
     }
     return {name: table for name, table in tables.items() if len(table)}
 
@@ -48,7 +44,7 @@ def change(after: NDArray[np.float64], before: NDArray[np.float64]) -> tuple[flo
     return float(difference.mean()), *statistics.mean_interval(difference)
 
 
-def _points(results: Results, plan: str, *methods: str) -> list[str]:
+def points_of(results: Results, plan: str, *methods: str) -> list[str]:
     rows = where(results.points(plan), imputer="linear", evaluator="no-retrain")
     return list(rows[rows["method"].isin(methods)]["item"])
 
@@ -63,7 +59,7 @@ def filtered_table(results: Results) -> pd.DataFrame:
         method, _, how = name.partition(", ")
         if block is None or not how or method not in block.scores["srg"]:
             continue
-        items = points_id(_points(results, FILTERED, method, name))
+        items = points_id(points_of(results, FILTERED, method, name))
         for score in SCORES:
             values = block.scores[score]
             rows.append((method, how, score, *change(values[name], values[method]), values[name].shape[-1], items))
@@ -84,7 +80,7 @@ def target_table(results: Results) -> pd.DataFrame:
     for method in METHODS:
         before, after = label.scores["srg"][method], prediction.scores["srg"][method]
         made = [_made_right(predictions[plan], method) for plan in (LABEL, PREDICTION)]
-        items = points_id(_points(results, LABEL, method) + _points(results, PREDICTION, method))
+        items = points_id(points_of(results, LABEL, method) + points_of(results, PREDICTION, method))
         means = (float(values.mean()) for values in (before, after))
         rows.append((method, *means, *change(after, before), *made, before.shape[-1], items))
     columns = ["method", "label", "prediction", "change", "low", "high", "right_label", "right_prediction", "images"]
@@ -112,7 +108,7 @@ def carried_table(results: Results) -> pd.DataFrame:
             if block is None or foreign not in block.scores["srg"]:
                 continue
             own, carried = block.scores["srg"][method], block.scores["srg"][foreign]
-            items = points_id(_points(results, MODELS[model], method, foreign))
+            items = points_id(points_of(results, MODELS[model], method, foreign))
             means = (float(values.mean()) for values in (own, carried))
             rows.append((model, method, *means, *change(carried, own), own.shape[-1], items))
     columns = ["model", "method", "own", "carried", "change", "low", "high", "images", "points"]
@@ -141,40 +137,3 @@ def carried_agreement(results: Results) -> pd.DataFrame:
     columns = ["order_a", "model_a", "model_b", "spearman", "low", "high", "fractions"]
     found = table[columns].rename(columns={"order_a": "order"})
     return found.assign(images=len(next(iter(points.values()))), points=names).reset_index(drop=True)
-
-
-# ── early stopping ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def stopping_table(results: Results) -> pd.DataFrame:
-    """Early stopping with the images in random orders: what is decided after how many images, and is it right?
-
-    Per ordering and number of images: pairs that are separated, tied and undecided; reversed: separated, but the other
-    way round on all images; same_order: all eight methods are ordered as on all images; best: the pairs of the leading
-    method are decided, so that `until="best"` would stop. `until="ranked"` would stop where none is undecided.
-    """
-    everything = committed(results, LABEL)
-    predictions = {p: one for p, one in everything.items() if p.imputer == "linear" and p.method in METHODS}
-    whole = scores_of(predictions)
-    if whole is None:
-        return pd.DataFrame()
-    means = {method: float(values.mean()) for method, values in whole.scores["srg"].items()}
-    images = len(next(iter(predictions.values())))
-    rule = statistics.StoppingRule(statistics.CONFIDENCE, statistics.MARGIN, len(METHODS) * (len(METHODS) - 1) // 2)
-    items, rows = points_id(_points(results, LABEL, *METHODS)), []
-    for number in range(ORDERINGS):
-        order = np.argsort(Key(0).fold("stopping").uniform([number], (images,))[0].numpy())
-        for count in [*range(STOPPED_EVERY, images, STOPPED_EVERY), images]:
-            taken = {point: one.take(order[:count]) for point, one in predictions.items()}
-            rows.append((number, count, *_decided(statistics.pairwise(taken, stopping=rule), means), images, items))
-    columns = ["ordering", "taken", "separated", "tied", "undecided", "reversed", "same_order", "best"]
-    return pd.DataFrame(rows, columns=[*columns, "images", "points"])
-
-
-def _decided(pairs: pd.DataFrame, means: Mapping[str, float]) -> tuple[int, int, int, int, bool, bool]:
-    separated, open_pairs = pairs["low"] > 0, statistics.undecided(pairs)
-    wrong = np.array([means[a] < means[b] for a, b in zip(pairs["method_a"], pairs["method_b"], strict=True)])
-    first = pairs["method_a"].value_counts().idxmax()  # the best one is the better of all its pairs
-    leading = ((pairs["method_a"] == first) | (pairs["method_b"] == first)).to_numpy()
-    counts = (int(part.sum()) for part in (separated, pairs["tie"] & ~separated, open_pairs, separated & wrong))
-    return *counts, not wrong.any(), not open_pairs[leading].any()  # type: ignore[return-value]

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from reproduction.later import MADE_RIGHT
+from reproduction.stopping import QUESTIONS as STOPPING_QUESTIONS
 from reproduction.tables import (
     METHODS,
     NOT_RUN,
@@ -131,31 +132,44 @@ def _agreement(rows: pd.DataFrame) -> str:
 
 
 def stopping(results: Results) -> str:
-    title = "## Does early stopping give the same order?"
+    title = "## How many images does early stopping need?"
     table = results.table("stopping")
     if table.empty:
         return f"{title}\n\n{NOT_RUN.capitalize()}."
-    pairs = int(table[["separated", "tied", "undecided"]].iloc[0].sum())
-    looks = table.groupby("taken")
+    total, orderings = int(table["images"].iloc[0]), table["ordering"].nunique()
     rows = [
         (
-            f"{taken:,}",
-            f"{part['separated'].mean() + part['tied'].mean():.1f}",
+            f'`until="{until}"`, {population}',
+            *(_needed(part[question], total) for question in STOPPING_QUESTIONS),
+            _saved(part["best" if until == "best" else "all"], total),
             int(part["reversed"].sum()),
-            f"{percent(part['same_order'].mean(), 0)} %",
-            f"{percent(part['best'].mean(), 0)} %",
-            f"{percent((part['undecided'] == 0).mean(), 0)} %",
         )
-        for taken, part in looks
+        for (until, population), part in table.groupby(["until", "population"], sort=False)
     ]
-    total, orderings = int(table["images"].iloc[0]), table["ordering"].nunique()
-    head = ("images", f"decided pairs of {pairs}", "of them reversed", "same order", "`best` stops", "`ranked` stops")
+    head = ("rule, population", "the best", "the first three", "the order of all", "saved", "reversed")
     return f"""{title}
 
-{SETUP}: the eight methods with the {total:,} images in {orderings} random orders, looked at after every few images with the anytime-valid
-intervals of an earlier, more cautious rule of `until` (present figures: docs/statistics.md). A pair is *decided* when it is separated, or tied within the margin; *reversed* when it is separated,
-but the other way round on all {total:,} images (summed over the random orders). *Same order*: all eight methods are ordered
-as on all images, decided or not. The last columns: in what share of the orders `until="best"` and `until="ranked"` would have
-stopped by then. The samples overlap with all images, the more the larger they are.
+{SETUP}: the eight methods with the {total:,} images in {orderings} random orders, looked at as `compare` does, with the error
+shared as by default (three controls, copies of any method). Each cell: images until the question is decided, the mean over
+the orders (an order that leaves it open counts as all images) and in how many orders it was decided. A place is *decided* if
+its method is separated from all that follow, or tied within the margin. `until="best"` asks for the best alone. *Saved*: the
+share of the whole cost when the rule stops, maps included: maps and predictions are computed only for images that were
+taken. *Reversed*: pairs that were separated, but the other way round on all {total:,} images, summed over the orders. Population
+*infinite*: statements about images like these; *finite*: about these images.
 
 {markdown(head, rows)}"""
+
+
+def _needed(counts: pd.Series, total: int) -> str:
+    """The mean of images, and how many orders were decided.
+
+    >>> _needed(pd.Series([100.0, float("nan")]), 500), _needed(pd.Series([float("nan")]), 500)
+    ('300 (1 of 2)', '–')
+    """
+    if counts.isna().all():
+        return "–"
+    return f"{counts.fillna(total).mean():,.0f} ({counts.notna().sum()} of {len(counts)})"
+
+
+def _saved(counts: pd.Series, total: int) -> str:
+    return f"{percent(1 - counts.fillna(total).mean() / total, 0)} %"

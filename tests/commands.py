@@ -42,12 +42,12 @@ def flat(text):
 
 def contents(store):
     """The bytes of every item of a run directory, by path."""
-    return {str(path.relative_to(store)): path.read_bytes() for path in sorted(store.glob("*/*.safetensors"))}
+    return {str(path.relative_to(store)): path.read_bytes() for path in sorted(store.glob("*/*/*.safetensors"))}
 
 
 def stamps(store):
     """When each item was written, by path."""
-    return {path: path.stat().st_mtime_ns for path in store.glob("*/*.safetensors")}
+    return {path: path.stat().st_mtime_ns for path in store.glob("*/*/*.safetensors")}
 
 
 def wait_until(condition, process=None, seconds=90):

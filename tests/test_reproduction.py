@@ -12,7 +12,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from reproduction import gain_masks, mask_curve
+from reproduction import gain_masks, mask_curve, stopping
 from reproduction.agreement_claims import agreement_claims, result_of
 from reproduction.claims import claims, kind
 from reproduction.derive import TABLES
@@ -107,6 +107,41 @@ def test_agreement_changes_and_scores_follow_from_the_committed_points(name):
     found, table = TABLES[name](RESULTS), RESULTS.table(name)
     pd.testing.assert_frame_equal(found, table, atol=0.005, check_dtype=False)  # else: python -m reproduction.derive
     assert list(found["points"]) == list(table["points"])
+
+
+def test_early_stopping_is_replayed_by_the_rules_of_compare(monkeypatch):
+    """The first random order of each rule, from the committed points; the whole table takes half a minute."""
+    monkeypatch.setattr(stopping, "ORDERINGS", 1)
+    table = RESULTS.table("stopping")
+    first = table[table["ordering"] == 0].reset_index(drop=True)
+    pd.testing.assert_frame_equal(stopping.stopping_table(RESULTS), first, check_dtype=False)
+    assert (table["best"].fillna(0) <= table["first_three"].fillna(np.inf)).all()
+    assert table.loc[table["until"] == "best", ["first_three", "all"]].isna().all(axis=None)
+
+
+def test_places_are_settled_from_the_top():
+    """Four methods, best first: the first two are separated from all that follow, the last two are not decided."""
+    above = np.triu(np.ones((4, 4), bool), k=1)
+    above[2, 3] = False
+    tied, means = np.zeros((4, 4), bool), np.array([0.4, 0.3, 0.2, 0.1])
+    assert [stopping.settled(above, tied, means, leading) for leading in (1, 2, 3)] == [True, True, False]
+    tied[2, 3] = tied[3, 2] = True
+    assert stopping.settled(above, tied, means, 3)
+
+
+def test_methods_far_apart_are_decided_at_the_first_look_and_equal_ones_never():
+    """Constant scores .5 apart; then coin flips of ±.5, whose means are equal: a tie would need more images."""
+    names = tuple("abcd")
+    values = np.repeat(np.array([0.9, 0.4, -0.1, -0.6])[:, None], 2000, axis=1)
+    rule = stopping.rule_of(names, 2000, "ranked", finite=False)
+    counts = stopping.looks(2000)
+    assert (counts[0], counts[-1]) == (stopping.FIRST, 2000)
+    needed, wrong = stopping.images_until(names, values, rule, counts)
+    assert (needed, wrong) == ([counts[0]] * 3, 0)
+    draws = np.random.default_rng(0)
+    noise = np.where(draws.random((4, 2000)) < 0.5, 0.5, -0.5)
+    needed, _ = stopping.images_until(names, noise, rule, counts)
+    assert np.isnan(needed).all()
 
 
 def test_what_later_papers_ask_follows_from_the_committed_points():
@@ -225,10 +260,11 @@ def test_weights_are_rounded_to_half_precision_with_their_header(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # 150 s on a quiet core
 @pytest.mark.filterwarnings("ignore")
 def test_the_reproduction_in_miniature_goes_from_nothing_to_its_page(tmp_path):
     script = [sys.executable, "-m", "reproduction.run", "--size", "tiny", "--out", str(tmp_path)]
-    subprocess.run(script, cwd=HERE.parent, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=290)
+    subprocess.run(script, cwd=HERE.parent, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=1790)
     results = Results(tmp_path / "results")
     assert set(results.facts()) == {stage.plan for stage in STAGES}
     for plan, facts in results.facts().items():

@@ -100,7 +100,7 @@ def test_a_training_that_was_killed_ends_with_the_same_curve_and_weights(project
 def test_in_a_run_the_training_is_one_item_and_its_file_is_a_gain(project, weights):
     # A baseline, maps, a training, 2 imputers × fractions 0.3 and 0.6
     assert "7 of 7 items" in run(project, "run")
-    [model] = (project / "run" / "models").iterdir()
+    [model] = (project / "run" / "models").glob("*/*")
     stored, trained = load_file(model), load_file(weights)
     assert stored.keys() == trained.keys()
     assert all(torch.equal(stored[name], trained[name]) for name in stored)  # the same training as `gain train`

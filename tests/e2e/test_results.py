@@ -96,11 +96,11 @@ def test_a_table_of_an_unknown_kind_is_refused(project):
 def test_merge_copies_what_is_missing(project, tmp_path):
     into = tmp_path / "merged"
     parts = [shutil.copytree(project / "run", tmp_path / name) for name in ("a", "b")]
-    files = sorted((parts[0] / "predictions").iterdir())
+    files = sorted((parts[0] / "predictions").glob("*/*"))
     for path in files[::2]:
         path.unlink()
     for path in files[1::2]:
-        (parts[1] / "predictions" / path.name).unlink()
+        (parts[1] / path.relative_to(parts[0])).unlink()
     total = len(contents(project / "run"))
     assert f"{total:,} items would be copied" in output_of(project, "merge", *parts, "--into", into, "--dry-run")
     assert not into.exists()

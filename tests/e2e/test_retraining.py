@@ -79,7 +79,7 @@ def test_each_training_is_one_item_with_its_curve(project, uninterrupted):
     counts = [sum(name.startswith(folder) for name in uninterrupted) for folder in ("maps", "models", "predictions")]
     assert counts == [2, 2, 2 + 2 + 4 + 3]
     curves = []
-    for path in (project / "uninterrupted" / "predictions").iterdir():
+    for path in (project / "uninterrupted" / "predictions").glob("*/*"):
         arrays = load_file(path)
         if "curve" in arrays:
             curves.append(arrays["curve"])

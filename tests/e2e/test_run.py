@@ -37,7 +37,7 @@ def test_a_complete_run_computes_nothing_again(project, store):
 
 
 def test_corrupt_and_foreign_files_are_moved_to_quarantine_and_computed_again(project, store, uninterrupted):
-    truncated, renamed, *_ = sorted((store / "predictions").iterdir())
+    truncated, renamed, *_ = sorted((store / "predictions").glob("*/*"))
     truncated.write_bytes(truncated.read_bytes()[:-9])
     other = renamed.with_name("0" * 32 + ".safetensors")
     renamed.rename(other)

@@ -7,15 +7,17 @@ two jobs now and then a worker, which the driver must survive.
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
@@ -125,6 +127,8 @@ def started(project: Path, store: str, jobs: int) -> int:
 
         app(["run", "plan.toml", "--store", store, "--jobs", str(jobs)], standalone_mode=False)
         code = 0
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(code)
 
@@ -137,7 +141,7 @@ def ended(process: int) -> int | None:
 
 def stamps(store: Path) -> dict[Path, tuple[int, int]]:
     found = {}
-    for path in store.glob("*/*.safetensors"):
+    for path in store.glob("*/*/*.safetensors"):
         status = path.stat()
         found[path] = status.st_mtime_ns, status.st_ino
     return found
@@ -247,7 +251,8 @@ def campaign(
     finish(project, "uninterrupted", 1, tally)
     typical = {1: time.monotonic() - start, 2: 2 * (time.monotonic() - start)}
     reference = contents(project / "uninterrupted")
-    assert reference, "the uninterrupted run computed nothing"
+    if tally.failures or not reference:
+        raise RuntimeError(f"the uninterrupted run failed:\n{(project / 'uninterrupted.log').read_text()}")
     say(f"uninterrupted: {len(reference)} items in {typical[1]:.0f} s")
     number = 0
     while (done := sum(tally.kills.values())) < kills and not tally.failures:
@@ -263,9 +268,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--per-run", type=int, default=8, help="kills per run directory")
+    parser.add_argument("--out", type=Path, help="write the tally there, as JSON")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="roadworthy-kills-", ignore_cleanup_errors=True) as folder:
-        tally = campaign(Path(folder), options.kills, options.seed, say=lambda text: print(text, flush=True))
+        tally = campaign(
+            Path(folder), options.kills, options.seed, options.per_run, lambda text: print(text, flush=True)
+        )
+    if options.out:
+        options.out.write_text(json.dumps(asdict(tally)))
     for name in ("differ", "twice", "left", "failures"):
         for line in getattr(tally, name):
             print(f"{name}: {line}")

@@ -54,7 +54,7 @@ BROKEN = {
     "a text": (manifest('"text"'), "run the plan again"),
     "binary": (lambda folder: (folder / "run" / "manifest.json").write_bytes(b"\xff\xfe\x00"), "run the plan again"),
     "nested deeply": (manifest("[" * 100_000), "run the plan again"),
-    "of the future": (updated(format=3), "this version reads 2"),
+    "of the future": (updated(format=99), "this version reads 2"),
     "of the past": (updated(format=1), "this version reads 2"),
     "without format": (without("format"), "run the plan again"),
     "with a format that is no number": (updated(format="two"), "run the plan again"),
@@ -100,6 +100,13 @@ def _linked(name):
         path.symlink_to(target)
 
     return given
+
+
+def _linked_subfolder(folder):
+    path = first(folder).parent
+    shutil.copytree(path, folder / "elsewhere")
+    shutil.rmtree(path)
+    path.symlink_to(folder / "elsewhere")
 
 
 def _a_file(name):
@@ -213,6 +220,14 @@ ROWS = [
         for verb, do in (("run", run_into("run")), ("show", command("show", "run")))
     ),
     *(
+        Row(f"{verb}: a subfolder leads out of the directory", do, StoreError, "symbolic link", _linked_subfolder)
+        for verb, do in (
+            ("run", run_into("run")),
+            ("show", command("show", "run")),
+            ("status", command("status", "run")),
+        )
+    ),
+    *(
         Row(f"run: {name} is a file", run_into("run"), StoreError, "move it away", _a_file(name))
         for name in ("predictions", "maps", "failed", "quarantine")
     ),
@@ -254,7 +269,7 @@ ROWS = [
         "new directory",
         lambda folder: (folder / "run" / "provenance.json").write_text("{}"),
     ),
-    Row("run: a manifest of the future", run_into("run"), StoreError, "new directory", updated(format=3)),
+    Row("run: a manifest of the future", run_into("run"), StoreError, "new directory", updated(format=99)),
     Row(
         "save: a directory with results",
         lambda folder: rw.load(folder / "run").save(folder / "run"),

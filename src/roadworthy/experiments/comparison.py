@@ -84,10 +84,7 @@ class Comparison:
 
     def pairwise(self, value: Value = "accuracy") -> pd.DataFrame:
         """Every two methods: their difference, its interval, and how many images would separate them."""
-        results = self.results
-        return statistics.pairwise(
-            self.predictions, self.controls, value, results.confidence, results.stopping, results.margin
-        )
+        return self._pairwise.copy() if value == "accuracy" else self._pairs_by(value)
 
     def plain_accuracy(self) -> pd.DataFrame:
         """Accuracy before removal, with its interval, by evaluator and imputer."""
@@ -344,7 +341,17 @@ class Comparison:
         """Empty where no setting has two methods to compare."""
         blocks = [block for _, block in self._ranking.groupby(["evaluator", "imputer"])]
         several = any(block[statistics.leading_score(block)].notna().sum() > 1 for block in blocks)
-        return self.pairwise() if several else pd.DataFrame(columns=statistics.PAIRWISE_COLUMNS)
+        return self._pairwise if several else pd.DataFrame(columns=statistics.PAIRWISE_COLUMNS)
+
+    @cached_property
+    def _pairwise(self) -> pd.DataFrame:
+        return self._pairs_by("accuracy")
+
+    def _pairs_by(self, value: Value) -> pd.DataFrame:
+        results = self.results
+        return statistics.pairwise(
+            self.predictions, self.controls, value, results.confidence, results.stopping, results.margin
+        )
 
     @cached_property
     def _warnings(self) -> pd.DataFrame:

@@ -188,7 +188,7 @@ def read_saved(store: RunDirectory) -> Results:
 def _saved(store: RunDirectory, manifest: Mapping[str, Any], facts: Mapping[str, Any]) -> Results:
     predictions = {}
     for id in facts.get("items", ()):
-        header, arrays = store.read_file(store.path("predictions", id))
+        header, arrays = store.read_file(store.stored_path("predictions", id))
         predictions[Point(**header["label"])] = as_predictions(arrays)
     stopping = statistics.StoppingRule.read(facts["stopping"]) if facts.get("stopping") else None
     return Results(

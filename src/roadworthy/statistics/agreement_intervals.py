@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,8 +45,8 @@ def agreement_interval(
     confidence: float = CONFIDENCE,
 ) -> tuple[float, float, float]:
     """One row of `agreement_intervals`: `spearman`, low, high."""
-    first, second = _requested(predictions, settings, pairing, controls, value)
-    return _pair_interval(first, second, pairing, confidence)
+    (first, second), covariance = _requested(predictions, settings, pairing, controls, value)
+    return _pair_interval(first, second, covariance, pairing, confidence)
 
 
 def agreement_change(
@@ -62,10 +63,10 @@ def agreement_change(
     The methods compared are those that all four settings have. The noise of the images is the same for both pairs. The
     interval covers the change of the true rank correlation; it always contains the measured change.
     """
-    sides = _requested(predictions, [*before, *after], pairing, controls, value)
+    sides, covariance = _requested(predictions, [*before, *after], pairing, controls, value)
     shared = set.intersection(*(set(side.merits.methods) for side in sides))
     methods = [method for method in sides[0].merits.methods if method in shared]
-    compared = [_measured(a, b, methods, pairing) for a, b in (sides[:2], sides[2:])]
+    compared = [_measured(a, b, covariance, methods, pairing) for a, b in (sides[:2], sides[2:])]
     estimates = [_estimate(measured) for measured in compared]
     change = estimates[1] - estimates[0]
     # Separate generators: the true merits of the two pairs are not assumed to be related, their noise is the same.
@@ -80,27 +81,39 @@ class _Side:
     """One setting: its merits, and how they vary between images and between training runs."""
 
     merits: Merits
-    deviations: Array
-    """of the images from the merits, averaged over runs: `(methods, fractions, images)`"""
+    images: int
+    rows: Array
+    """of `(methods, fractions)` in the covariance of all settings"""
     run_variance: Array
     """of the merits, from training runs: `(methods, fractions)`; 0 for a single run"""
     noise: Array
     """draws of both together: `(draws, methods, fractions)`"""
 
 
-def _sides(predictions: PointPredictions, controls: Sequence[str], value: Value) -> dict[Setting, _Side]:
+class _Sides(NamedTuple):
+    by_setting: dict[Setting, _Side]
+    covariance: Array
+    """of the merits of all settings, from images, which all of them share: computed once for all pairs"""
+
+
+def _sides(predictions: PointPredictions, controls: Sequence[str], value: Value) -> _Sides:
     curves = curve_sets(predictions, value)
     merits = merits_by_setting(predictions, controls, value)
-    deviations = [_deviations(setting, curves[setting], merits[setting].methods) for setting in merits]
-    variances = [_run_variance(each) for each in merits.values()]
+    deviations = np.concatenate([_deviations(name, curves[name], each.methods) for name, each in merits.items()])
+    images, variances = deviations.shape[-1], [_run_variance(each) for each in merits.values()]
+    ends = np.cumsum([each.size for each in variances])[:-1]
+    rows = np.split(np.arange(len(deviations)), ends)
     noises = _noises(deviations, variances)
-    parts = zip(merits.values(), deviations, variances, noises, strict=True)
-    return {setting: _Side(*part) for setting, part in zip(merits, parts, strict=True)}
+    sides = {
+        name: _Side(each, images, row.reshape(variance.shape), variance, noise)
+        for (name, each), row, variance, noise in zip(merits.items(), rows, variances, noises, strict=True)
+    }
+    return _Sides(sides, deviations @ deviations.T / (images * max(images - 1, 1)))
 
 
 def _requested(
     predictions: PointPredictions, settings: Sequence[Setting], pairing: str, controls: Sequence[str], value: Value
-) -> list[_Side]:
+) -> tuple[list[_Side], Array]:
     if pairing not in PAIRINGS:
         raise InputError(f"pairing={pairing!r}: choose 'removed' or 'kept'")
     found = {setting_of(point) for point in predictions}
@@ -108,11 +121,12 @@ def _requested(
         raise InputError(f"no predictions of {missing[0]}: choose from {', '.join(map(str, sorted(found)))}")
     needed = {point: each for point, each in predictions.items() if setting_of(point) in settings}
     sides = _sides(needed, controls, value)
-    return [sides[setting] for setting in settings]
+    return [sides.by_setting[setting] for setting in settings], sides.covariance
 
 
 def _deviations(setting: Setting, curve_set: CurveSet, methods: Sequence[str]) -> Array:
-    shape = (len(methods), len(curve_set.fractions), -1)
+    """Of the images from the merits, averaged over runs: `(methods · fractions, images)`."""
+    shape = (len(methods) * len(curve_set.fractions), -1)
     images = np.reshape([curve_set.values[method].mean(axis=0) for method in methods], shape).astype(np.float64)
     return np.asarray((-1.0 if setting.order == "morf" else 1.0) * (images - images.mean(axis=-1, keepdims=True)))
 
@@ -122,14 +136,13 @@ def _run_variance(merits: Merits) -> Array:
     return np.asarray(merits.values.var(axis=0, ddof=1) / runs if runs > 1 else np.zeros(merits.values.shape[1:]))
 
 
-def _noises(deviations: Sequence[Array], run_variances: Sequence[Array]) -> list[Array]:
+def _noises(deviations: Array, run_variances: Sequence[Array]) -> list[Array]:
     """Images get random weights, the same in every setting; runs are independent."""
-    images = deviations[0].shape[-1]
-    rows = np.concatenate([each.reshape(-1, images) for each in deviations])
-    columns = np.ascontiguousarray(rows.T) / np.sqrt(images * max(images - 1, 1))
+    images = deviations.shape[-1]
     generator, step = np.random.default_rng(0), max(1, _CHUNK // images)
     sizes = [min(step, DRAWS - start) for start in range(0, DRAWS, step)]
-    by_images = np.concatenate([generator.normal(size=(size, images)) @ columns for size in sizes])
+    by_images = np.concatenate([generator.normal(size=(size, images)) @ deviations.T for size in sizes])
+    by_images /= np.sqrt(images * max(images - 1, 1))
     ends = np.cumsum([each.size for each in run_variances])[:-1]
     return [
         part.reshape(DRAWS, *variance.shape) + generator.normal(size=(DRAWS, *variance.shape)) * np.sqrt(variance)
@@ -137,7 +150,7 @@ def _noises(deviations: Sequence[Array], run_variances: Sequence[Array]) -> list
     ]
 
 
-def _measured(first: _Side, second: _Side, methods: Sequence[str], pairing: str) -> Measured | None:
+def _measured(first: _Side, second: _Side, covariances: Array, methods: Sequence[str], pairing: str) -> Measured | None:
     """The methods in both settings at the fractions where both rank them; None if there is nothing to compare."""
     rows = [[side.merits.methods.index(method) for method in methods] for side in (first, second)]
     values = [side.merits.of(methods).mean(axis=0) for side in (first, second)]
@@ -146,7 +159,7 @@ def _measured(first: _Side, second: _Side, methods: Sequence[str], pairing: str)
         for i, j in paired_columns(first.merits.fractions, second.merits.fractions, pairing)
         if len(methods) > 1 and np.ptp(np.round(values[0][:, i], 12)) > 0 and np.ptp(np.round(values[1][:, j], 12)) > 0
     ]
-    if not columns or first.deviations.shape[-1] < 2:
+    if not columns or first.images < 2:
         return None
 
     def both(fields: Sequence[Array]) -> Array:
@@ -155,14 +168,14 @@ def _measured(first: _Side, second: _Side, methods: Sequence[str], pairing: str)
         return np.stack(picked, axis=1)
 
     sides = list(zip((first, second), rows, strict=True))
-    deviations = both([side.deviations[index] for side, index in sides])
-    shape, images = deviations.shape[:-1], deviations.shape[-1]
-    flat = deviations.reshape(-1, images)
-    covariance = flat @ flat.T / (images * (images - 1))
+    places = both([side.rows[index] for side, index in sides])
+    covariance = covariances[np.ix_(places.ravel(), places.ravel())]
     covariance += np.diag(both([side.run_variance[index] for side, index in sides]).ravel())
     noise = both([np.moveaxis(side.noise[:, index], 0, -1) for side, index in sides])
     fractions = np.array([first.merits.fractions[i] for i, _ in columns])
-    return Measured(both(values), covariance.reshape(*shape, *shape), np.moveaxis(noise, -1, 0), fractions)
+    return Measured(
+        both(values), covariance.reshape(*places.shape, *places.shape), np.moveaxis(noise, -1, 0), fractions
+    )
 
 
 def _estimate(measured: Measured | None) -> float:
@@ -192,9 +205,11 @@ def _ends(draws: Array, estimate: float, bound: float, confidence: float) -> tup
     return float(min(low, estimate)), float(max(high, estimate))
 
 
-def _pair_interval(first: _Side, second: _Side, pairing: str, confidence: float) -> tuple[float, float, float]:
+def _pair_interval(
+    first: _Side, second: _Side, covariance: Array, pairing: str, confidence: float
+) -> tuple[float, float, float]:
     methods = [method for method in first.merits.methods if method in second.merits.methods]
-    measured = _measured(first, second, methods, pairing)
+    measured = _measured(first, second, covariance, methods, pairing)
     estimate = _estimate(measured)
     low, high = _ends(_draws(measured, 0), estimate, 1.0, confidence)
     if measured is not None:
@@ -204,6 +219,8 @@ def _pair_interval(first: _Side, second: _Side, pairing: str, confidence: float)
     return estimate, low, high
 
 
-def _interval(row: Mapping[Hashable, object], sides: Mapping[Setting, _Side], confidence: float) -> tuple[float, float]:
-    first, second = (sides[Setting(*(str(row[f"{field}_{side}"]) for field in Setting._fields))] for side in "ab")
-    return _pair_interval(first, second, str(row["pairing"]), confidence)[1:]
+def _interval(row: Mapping[Hashable, object], sides: _Sides, confidence: float) -> tuple[float, float]:
+    first, second = (
+        sides.by_setting[Setting(*(str(row[f"{field}_{side}"]) for field in Setting._fields))] for side in "ab"
+    )
+    return _pair_interval(first, second, sides.covariance, str(row["pairing"]), confidence)[1:]

@@ -101,14 +101,23 @@ def extreme_is_plausible(measured: Measured, sign: int, tail: float) -> bool:
 
 def mean_rank_correlation(merits: Array) -> Array:
     """Spearman's coefficient of merits `(..., methods, 2, fractions)`, averaged over the fractions that rank."""
-    rounded = np.moveaxis(np.round(merits, 9), -3, -1)  # ..., 2, fractions, methods
-    # Half the methods beaten minus half those that win: the rank, less the mean rank; ties share their mean.
-    centered = np.sign(rounded[..., :, None] - rounded[..., None, :]).sum(axis=-1) / 2
+    rounded = np.ascontiguousarray(np.moveaxis(np.round(merits, 9), -3, -1))  # ..., 2, fractions, methods
+    centered = _centered_ranks(rounded)
     a, b = centered[..., 0, :, :], centered[..., 1, :, :]
     scale = np.sqrt(np.square(a).sum(axis=-1) * np.square(b).sum(axis=-1))
     total = np.divide((a * b).sum(axis=-1), scale, out=np.zeros(scale.shape), where=scale > 0).sum(axis=-1)
     defined = (scale > 0).sum(axis=-1)
     return np.asarray(np.divide(total, defined, out=np.full(defined.shape, np.nan), where=defined > 0))
+
+
+def _centered_ranks(values: Array) -> Array:
+    """Ranks along the last axis, less the mean rank: half the values below minus half those above; ties share."""
+    balance = np.zeros(values.shape, np.int32)
+    for number in range(values.shape[-1]):  # all pairs at once would need as many times the memory
+        other = values[..., number, None]
+        balance += values > other
+        balance -= values < other
+    return balance / 2
 
 
 def _grid(found: Array, pooled: Array, fractions: Array) -> _Grid:

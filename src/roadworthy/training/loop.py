@@ -69,8 +69,8 @@ def fit(
     each epoch, higher is better, and the weights of the `best_epoch` are kept. `on_checkpoint` receives the state after
     each epoch; training started from it with `start` continues exactly as an uninterrupted run.
     """
-    parameters = _trainable(network)
-    with _modes_restored(network), _memory_format(network, recipe.channels_last):
+    parameters, usual = _trainable(network), _corrupts_memory(network)
+    with _modes_restored(network), _memory_format(network, recipe.channels_last and not usual):
         optimizer = OPTIMIZERS[recipe.optimizer](parameters, recipe)
         records = _restore(start, network, optimizer) if start else []
         best = _tensors("best.", start) if start else {}
@@ -80,9 +80,8 @@ def fit(
             network.train()
             _set_lr(optimizer, recipe.lr_at(epoch))
             with key.fold("epoch", epoch).torch_rng():
-                mean, images = _train_epoch(
-                    network, _on_device_of(parameters[0], epoch_batches(epoch)), optimizer, loss, epoch
-                )
+                batches = _on_device_of(parameters[0], epoch_batches(epoch), usual)
+                mean, images = _train_epoch(network, batches, optimizer, loss, epoch)
             value = math.nan if measure is None else measure()
             records.append(EpochRecord(epoch, mean, recipe.lr_at(epoch), images, value))
             if measure is not None and best_epoch(records) == epoch:
@@ -198,9 +197,13 @@ def _trainable(network: nn.Module) -> list[nn.Parameter]:
     return parameters
 
 
-def _on_device_of(parameter: Tensor, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
+def _on_device_of(
+    parameter: Tensor, batches: Iterable[tuple[Tensor, Tensor]], usual: bool
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """`usual`: in the usual memory format, whatever that of the inputs: an augmentation may return another."""
     for inputs, targets in batches:
-        yield inputs.to(parameter.device), targets.to(parameter.device)
+        placed = inputs.to(parameter.device)
+        yield placed.contiguous() if usual else placed, targets.to(parameter.device)
 
 
 def _set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
@@ -219,6 +222,22 @@ def _memory_format(network: nn.Module, channels_last: bool) -> Iterator[None]:
         yield
     finally:
         network.to(memory_format=_USUAL)  # type: ignore[call-overload]
+
+
+def _corrupts_memory(network: nn.Module) -> bool:
+    """Whether training it in channels_last could write past a buffer (https://github.com/uxlfoundation/oneDNN/issues/6035).
+
+    On CPUs the weights' gradient of a strided 1 × 1 convolution does if it has fewer input channels than a register
+    holds: 8 or 16 by processor. We take 16 for all, so that the format does not depend on the machine.
+    """
+    return any(
+        isinstance(module, nn.Conv2d)
+        and module.weight.device.type == "cpu"
+        and set(module.kernel_size) == {1}
+        and max(module.stride) > 1
+        and module.weight.shape[1] < 16
+        for module in network.modules()
+    )
 
 
 @contextmanager

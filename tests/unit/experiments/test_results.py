@@ -116,7 +116,7 @@ def test_a_saved_comparison_says_when_and_with_what_it_was_made(loaded):
 
 def test_a_corrupt_item_of_a_saved_comparison_is_named(comparison, tmp_path):
     folder = comparison.save(tmp_path / "run")
-    path = sorted((folder / "predictions").iterdir())[0]
+    path = sorted((folder / "predictions").glob("*/*"))[0]
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(StoreError, match=path.name):
         load(folder)

@@ -233,7 +233,7 @@ def test_a_folder_without_results_is_an_error_that_names_the_cure(project, tmp_p
     assert not (tmp_path / "none").exists()
     project.write_plan()
     run_plan(project.write_plan(), RunDirectory(project.store), "local", 1, "local", Silent())
-    for path in (project.store / "predictions").iterdir():
+    for path in (project.store / "predictions").glob("*/*"):
         path.unlink()
     with pytest.raises(IncompleteError, match="no complete curve"):
         load(project.store)

@@ -171,7 +171,7 @@ def test_a_manifest_has_a_format_and_another_one_is_refused(store):
     store.write_manifest({"kind": "plan"})
     assert store.manifest() == {"format": FORMAT, "kind": "plan"}
     (store.root / "manifest.json").write_text(json.dumps({"format": FORMAT + 1}))
-    with pytest.raises(StoreError, match=f"format {FORMAT + 1}, this version reads {FORMAT}"):
+    with pytest.raises(StoreError, match=f"format {FORMAT + 1}, this version reads 2 and {FORMAT}"):
         store.manifest()
     for broken in ("{", "[1]", '"text"'):
         (store.root / "manifest.json").write_text(broken)
@@ -185,6 +185,71 @@ def test_a_directory_of_the_old_format_is_refused(store, name):
     (store.root / name).write_text("{}") if "." in name else (store.root / name).mkdir()
     with pytest.raises(StoreError, match="format 1"):
         store.manifest()
+
+
+# ── format 2: no subfolders ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def flat(store):
+    """A directory of format 2, and the bytes of its items by id."""
+    store.write(ITEM, ARRAYS)
+    store.write(NEED, {"maps": np.zeros((2, 3, 3), np.float32)})
+    store.write_manifest({"kind": "plan", "durations": {ITEM.id: 2.0}})
+    content = {}
+    for path in list(store.files()):
+        content[path.stem] = path.read_bytes()
+        path.rename(path.parent.parent / path.name)
+        path.parent.rmdir()
+    (store.root / "manifest.json").write_text(json.dumps({**store.manifest(), "format": 2}))
+    return content
+
+
+def test_a_directory_of_format_2_is_read_and_merged_as_it_is(store, flat, tmp_path):
+    assert store.manifest()["durations"] == {ITEM.id: 2.0}
+    assert store.ids() == flat.keys() == {path.stem for path in store.files()}
+    assert np.array_equal(store.read(ITEM)["ids"], ARRAYS["ids"])
+    both = RunDirectory(tmp_path / "both")
+    assert merge([store], both) == 2
+    assert {path.stem: path.read_bytes() for path in both.root.glob("*/??/*")} == flat
+    assert store.manifest()["format"] == 2  # only read
+
+
+def test_a_run_moves_the_files_of_format_2_into_subfolders(store, flat):
+    assert store.clean() == []
+    assert {path.stem: path.read_bytes() for path in store.root.glob("*/??/*")} == flat
+    assert not list(store.root.glob("*/*.safetensors"))
+    assert store.manifest() == {"format": FORMAT, "kind": "plan", "durations": {ITEM.id: 2.0}}
+
+
+def test_files_can_be_moved_in_part(store, flat, monkeypatch):
+    """A kill between two renames: everything is still found, and the next run moves the rest."""
+    move = type(store.root).rename
+
+    def killed(path, target):
+        if ITEM.id in path.name:
+            raise KeyboardInterrupt
+        return move(path, target)
+
+    monkeypatch.setattr(type(store.root), "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.clean()
+    assert store.manifest()["format"] == FORMAT  # older versions refuse it from the first move on
+    assert store.ids() == flat.keys()
+    assert np.array_equal(store.read(ITEM)["ids"], ARRAYS["ids"])
+    monkeypatch.undo()
+    assert store.clean() == []
+    assert {path.stem for path in store.root.glob("*/??/*")} == flat.keys()
+
+
+def test_an_item_in_the_wrong_subfolder_is_foreign(store):
+    store.write(ITEM, ARRAYS)
+    path = store.path("predictions", ITEM.id)
+    other = path.parent.with_name("00" if ITEM.id[:2] != "00" else "01") / path.name
+    other.parent.mkdir()
+    path.rename(other)
+    assert "foreign" in store.clean()[0]
+    assert store.ids() == set()
 
 
 # ── merging ──────────────────────────────────────────────────────────────────────────────────────────────────────────

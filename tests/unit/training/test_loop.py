@@ -298,6 +298,20 @@ def test_channels_last_gives_the_same_weights_up_to_rounding_in_the_usual_format
         assert torch.allclose(a, b, atol=1e-4)  # a step is at most 1e-3 in each of 6 steps; rounding is 1e-7 of it
 
 
+@pytest.mark.parametrize(("channels", "stride", "usual"), [(15, 2, True), (16, 2, False), (15, 1, False)])
+def test_channels_last_is_not_used_where_torch_would_corrupt_memory(channels: int, stride: int, usual: bool) -> None:
+    """A strided 1 × 1 convolution with few input channels: see `_corrupts_memory`."""
+    network = nn.Sequential(
+        nn.Conv2d(3, channels, 3), nn.Conv2d(channels, 4, 1, stride=stride), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    images, contiguous = KEY.normal(range(4), (9, 9, 3)).permute(0, 3, 1, 2), []  # in channels_last
+    network.register_forward_pre_hook(
+        lambda module, inputs: contiguous.append((network[0].weight.is_contiguous(), inputs[0].is_contiguous()))
+    )
+    fit(network, shuffled(images, torch.arange(4), 4, KEY), Recipe(epochs=1, channels_last=True), key=KEY)
+    assert contiguous == [(usual, usual)]
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_channels_last_training_resumes_to_the_byte_from_a_file(
     optimizer: Literal["adam", "sgd"], tmp_path: Path

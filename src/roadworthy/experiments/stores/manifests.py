@@ -7,8 +7,10 @@ from typing import Any
 from roadworthy.core.errors import StoreError
 from roadworthy.core.files import read_regular
 
-FORMAT = 2
-"""Of the directory; written to its manifest, and refused where it is another."""
+FORMAT = 3
+"""Of the directory; written to its manifest."""
+READABLE = (2, FORMAT)
+"""Others are refused. Format 2 had no subfolders."""
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "about": dict,
@@ -42,7 +44,7 @@ def checked_manifest(path: Path) -> dict[str, Any]:
         raise _invalid(path, getattr(error, "strerror", None) or str(error)) from error
     if not isinstance(content, dict):
         raise _invalid(path, f"it holds a {type(content).__name__}")
-    if content.get("format") == FORMAT:
+    if content.get("format") in READABLE:
         _check(path, content)
     elif not isinstance(content.get("format"), int):
         raise _invalid(path, f"its format is {content.get('format')!r}")

@@ -1,13 +1,14 @@
 """One directory of results: a file per item, written completely or not at all.
 
-    plan.toml  manifest.json  {maps,predictions,models,audits}/ID.safetensors  models/ID.checkpoint  failed/ID.json
+    plan.toml  manifest.json  {maps,predictions,models,audits}/AB/ID.safetensors  models/ID.checkpoint  failed/ID.json
     quarantine/  lock
 
-The item's JSON is in the file's header, with a checksum of the arrays. A corrupt or foreign file is named, moved to
-quarantine and computed again; hidden files that are not ours are left alone. The folders are real ones: a symbolic link
-could lead a run to write elsewhere. One run at a time writes. The lock is the operating system's, so it ends with the
-process that holds it; on a network file system whose locks do not reach other machines, start one run at a time
-yourself.
+AB are the first two digits of the ID. Format 2 had no such subfolders: it is read as it is, and the next run moves
+its files. The item's JSON is in the file's header, with a checksum of the arrays. A corrupt or foreign file is named,
+moved to quarantine and computed again; hidden files that are not ours are left alone. The folders are real ones: a
+symbolic link could lead a run to write elsewhere. One run at a time writes. The lock is the operating system's, so it
+ends with the process that holds it; on a network file system whose locks do not reach other machines, start one run
+at a time yourself.
 """
 
 import hashlib
@@ -31,19 +32,20 @@ from safetensors.numpy import load, save
 from roadworthy.core.errors import OutputError, StoreError
 from roadworthy.core.files import read_regular, unwritable, write_atomically
 from roadworthy.experiments.items import Arrays, Item, canonical, item_id
-from roadworthy.experiments.stores.manifests import FORMAT, TIMES, checked_manifest
+from roadworthy.experiments.stores.folders import (
+    FOLDERS,
+    ID,
+    all_entries,
+    entries,
+    flat_items,
+    item_entries,
+    item_path,
+    move_into_subfolders,
+    shards,
+    stored_path,
+)
+from roadworthy.experiments.stores.manifests import FORMAT, READABLE, TIMES, checked_manifest
 
-FOLDERS: Mapping[str, str] = {
-    "baseline": "predictions",
-    "predictions": "predictions",
-    "maps": "maps",
-    "imputer": "models",
-    "model": "models",
-    "audit": "audits",
-}
-"""Each kind of item, and the folder of its files."""
-
-_ID = re.compile(r"[0-9a-f]{32}\Z")
 _TEMPORARY = re.compile(r"\.([0-9a-f]{32}\.(safetensors|checkpoint|json)|manifest\.json|plan\.toml)\.[a-z0-9_]{8}\Z")
 """What `write_atomically` leaves if it is killed."""
 _SUBFOLDERS = (*dict.fromkeys(FOLDERS.values()), "failed", "quarantine", "audit")
@@ -58,14 +60,17 @@ class RunDirectory:
     root: Path
 
     def path(self, kind: str, id: str) -> Path:
-        if not _ID.match(id):
-            raise StoreError(f"{id!r} is not an item's id: expected 32 hexadecimal digits")
-        return self.root / FOLDERS[kind] / f"{id}.safetensors"
+        """Where an item is written."""
+        return item_path(self.root, kind, id)
+
+    def stored_path(self, kind: str, id: str) -> Path:
+        """Where an item is read: there, or where format 2 had it."""
+        return stored_path(self.root, kind, id)
 
     def ids(self) -> set[str]:
-        names = (entry.name for folder in set(FOLDERS.values()) for entry in _entries(self.root / folder))
+        names = (entry.name for name in set(FOLDERS.values()) for _, entry in item_entries(self.root / name))
         stems = (name.removesuffix(".safetensors") for name in names if name.endswith(".safetensors"))
-        return {stem for stem in stems if _ID.match(stem)}
+        return {stem for stem in stems if ID.match(stem)}
 
     def write(self, item: Item, arrays: Arrays) -> None:
         tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -95,7 +100,7 @@ class RunDirectory:
             raise StoreError(f"{unwritable(path, error)}. Finished items are kept: run again to resume") from error
 
     def read(self, item: Item) -> dict[str, NDArray[Any]]:
-        return self.read_file(self.path(item.kind, item.id))[1]
+        return self.read_file(self.stored_path(item.kind, item.id))[1]
 
     def read_file(self, path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The header and the arrays of an item; StoreError says what is wrong with the file."""
@@ -108,14 +113,15 @@ class RunDirectory:
         if checksum(arrays) != header["checksum"]:
             raise StoreError(f"{path} is corrupt: its arrays do not match the checksum in its header")
         expected = item_id(header["kind"], header["spec"], header["block"], header["needs"])
-        if expected != path.stem or FOLDERS.get(header["kind"]) != path.parent.name:
+        folder = path.parent.parent if path.parent.name == path.stem[:2] else path.parent
+        if expected != path.stem or FOLDERS.get(header["kind"]) != folder.name:
             raise StoreError(f"{path} is foreign: its header describes another item than its name")
         return header, arrays
 
     def files(self, *kinds: str) -> Iterator[Path]:
         for folder in dict.fromkeys(FOLDERS[kind] for kind in kinds or FOLDERS):
-            names = (entry.name for entry in _entries(self.root / folder))
-            yield from (self.root / folder / name for name in sorted(names) if name.endswith(".safetensors"))
+            paths = {entry.name: place / entry.name for place, entry in item_entries(self.root / folder)}
+            yield from (paths[name] for name in sorted(paths) if name.endswith(".safetensors"))
 
     def checkpoint_path(self, item: Item) -> Path:
         """Where the training of an item keeps its checkpoint; deleted when the item is written."""
@@ -133,29 +139,38 @@ class RunDirectory:
 
     def clean(self) -> list[str]:
         """Move whatever is not a complete item of this directory to quarantine; returns what and why."""
+        self._move_into_subfolders()
         done, complaints = self.ids(), []
-        for folder in (Path(), *map(Path, sorted(set(FOLDERS.values()))), Path("failed")):
-            for name in sorted(entry.name for entry in _all_entries(self.root / folder)):
-                path = self.root / folder / name
-                if _TEMPORARY.match(name):  # left by a writer that was killed: it was never part of the store
+        kinds = [self.root / name for name in sorted(set(FOLDERS.values()))]
+        inner = [shard for folder in kinds for shard in shards(folder)]
+        for folder in (self.root, *kinds, *inner, self.root / "failed"):
+            for path in sorted({folder / entry.name for entry in all_entries(folder)}.difference(inner)):
+                if _TEMPORARY.match(path.name):  # left by a writer that was killed: it was never part of the store
                     path.unlink()
-                elif folder == Path("models") and path.suffix == ".checkpoint" and _ID.match(path.stem):
+                elif folder == self.root / "models" and path.suffix == ".checkpoint" and ID.match(path.stem):
                     if path.stem in done:
                         path.unlink()
                 elif problem := self._problem(folder, path):
                     complaints.append(f"{problem}; moved to {self.quarantine(path)}")
         return complaints
 
+    def _move_into_subfolders(self) -> None:
+        """Of a directory of format 2; the manifest names the new format first."""
+        if flat := flat_items(self.root):
+            if not self._manifest_problem() and (content := self.manifest()):
+                self.write_manifest(content)
+            move_into_subfolders(flat)
+
     def _problem(self, folder: Path, path: Path) -> str:
         """What is wrong with a file of this directory, or "". Foreign hidden files, such as .nfs, are nobody's item."""
         try:
             if path.name.startswith("."):
                 return ""
-            if folder == Path():
+            if folder == self.root:
                 return self._manifest_problem() if path.name == "manifest.json" else ""
-            if folder == Path("failed"):
+            if folder == self.root / "failed":
                 _failure(path)
-            elif path.suffix != ".safetensors" or not _ID.match(path.stem) or not path.is_file():
+            elif path.suffix != ".safetensors" or not ID.match(path.stem) or not path.is_file():
                 raise StoreError(f"{path} is foreign: items are files named by 32 hexadecimal digits")
             elif path.is_symlink():
                 raise StoreError(f"{path} is a symbolic link: items are files")
@@ -185,7 +200,7 @@ class RunDirectory:
     def failures(self) -> dict[str, dict[str, Any]]:
         """By item; files that hold none are left out here, and moved to quarantine by the next run."""
         found = {}
-        for entry in _entries(self.root / "failed"):
+        for entry in entries(self.root / "failed"):
             try:
                 found[Path(entry.path).stem] = _failure(Path(entry.path))
             except StoreError:
@@ -208,9 +223,10 @@ class RunDirectory:
         if (self.root / "provenance.json").exists() or (self.root / "trials").is_dir():
             raise StoreError(f"{self.root} is a run directory of the old format 1: run its plan into a new directory")
         content = checked_manifest(self.root / "manifest.json")
-        if content and content.get("format") != FORMAT:
+        if content and content.get("format") not in READABLE:
             raise StoreError(
-                f"{self.root} has format {content.get('format')}, this version reads {FORMAT}: "
+                f"{self.root} has format {content.get('format')}, this version reads "
+                f"{' and '.join(map(str, READABLE))}: "
                 "use a new directory, or the version of Roadworthy that made it"
             )
         return content
@@ -242,7 +258,7 @@ class RunDirectory:
         self._check_folders()
 
     def write_manifest(self, content: Mapping[str, Any]) -> None:
-        text = json.dumps({"format": FORMAT, **content}, indent=1, sort_keys=True)
+        text = json.dumps({**content, "format": FORMAT}, indent=1, sort_keys=True)
         self._write(self.root / "manifest.json", text.encode())
 
     def write_plan(self, text: bytes) -> None:
@@ -281,11 +297,11 @@ def merge(sources: Sequence[RunDirectory], into: RunDirectory, dry_run: bool = F
             for path in source.files():
                 if path.stem in stored:
                     continue
-                source.read_file(path)  # a corrupt item is an error here
+                header, _ = source.read_file(path)  # a corrupt item is an error here
                 stored.add(path.stem)
                 copied += 1
                 if not dry_run:
-                    into._write(into.root / path.parent.name / path.name, _bytes(path))
+                    into._write(into.path(header["kind"], path.stem), _bytes(path))
             if not dry_run and not into.plan_path.exists() and source.plan_path.exists():
                 into.write_plan(_bytes(source.plan_path))
             times = {name: {**manifest.get(name, {}), **theirs.get(name, {})} for name in TIMES}
@@ -293,21 +309,6 @@ def merge(sources: Sequence[RunDirectory], into: RunDirectory, dry_run: bool = F
         if not dry_run:
             into.write_manifest(manifest)
     return copied
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """The regular files of a folder."""
-    return [entry for entry in _all_entries(folder) if entry.is_file(follow_symlinks=False)]
-
-
-def _all_entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StoreError(f"{folder} could not be read ({error.strerror}): a run directory holds folders") from error
 
 
 def _bytes(path: Path) -> bytes:
@@ -320,7 +321,7 @@ def _bytes(path: Path) -> bytes:
 def _failure(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(_bytes(path))
-        if _ID.match(path.stem) and path.suffix == ".json" and not path.is_symlink():
+        if ID.match(path.stem) and path.suffix == ".json" and not path.is_symlink():
             return {"kind": str(content["kind"]), "label": dict(content["label"]), "traceback": content["traceback"]}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{path} does not describe a failed item ({error})") from error
