@@ -93,13 +93,15 @@ def _true_residual(space: Space, removed: Mask, ratio: float) -> None:
             residual[k] = value if inverse[k] > 0 else ZERO
     height, width = removed.shape
     for i in range(height):
-        k = U8((i + 1) * (width + 1) + 1)
+        start = U8((i + 1) * (width + 1) + 1)
         vertical = (i > 0) + (i < height - 1)
         if vertical < 2:
             for j in range(U8(1), U8(width) - U1):
-                residual[k + j] = _border_residual(x, k + j, s, removed[i, j], vertical, 2, ratio)
-        for j in (U8(0), U8(width) - U1):
-            residual[k + j] = _border_residual(x, k + j, s, removed[i, j], vertical, min(width - 1, 1), ratio)
+                residual[start + j] = _border_residual(x, start + j, s, removed[i, j], vertical, 2, ratio)
+        for end in (U8(0), U8(width) - U1):
+            residual[start + end] = _border_residual(
+                x, start + end, s, removed[i, end], vertical, min(width - 1, 1), ratio
+            )
 
 
 @compiled

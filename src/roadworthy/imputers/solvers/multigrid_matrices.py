@@ -69,8 +69,8 @@ def _init_pixels(space: Space, removed: Mask, ratio: float) -> None:
         for j in range(U8(width)):
             diagonal[k + j] = inner * mask[k + j]
         diagonal[k + U8(width)] = ZERO
-        for j in (U8(0), U8(width - 1)):
-            diagonal[k + j] = (edge if width > 1 else F4(vertical)) * mask[k + j]
+        for end in (U8(0), U8(width - 1)):
+            diagonal[k + end] = (edge if width > 1 else F4(vertical)) * mask[k + end]
 
 
 @compiled
