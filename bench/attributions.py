@@ -11,7 +11,9 @@ much.
 
 import argparse
 import warnings
+from collections.abc import Iterator
 from time import process_time
+from typing import Any
 
 import torch
 from captum.attr import GuidedBackprop, IntegratedGradients, NoiseTunnel
@@ -63,41 +65,61 @@ def seconds(work, repeats: int) -> float:
     return min(once() for _ in range(repeats))
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """CPU seconds by method: Captum's, ours, ours with `rw.models.optimized`."""
+    model, batch = subject(options.size, options.images)
+    eight = rw.attributions.paper_methods(options.steps, options.ig_samples, options.gb_samples)
+    faster = rw.models.optimized(model)
+    explain(eight, model, batch, KEY)  # warm
+    theirs = {name: seconds(lambda n=name: with_captum(model, batch, n, options), options.repeats) for name in eight}
+    threads = torch.get_num_threads()
+
+    def row(label: str, captum: float, ours: float, fast: float) -> dict[str, Any]:
+        return {
+            "size": options.size, "threads": threads, "maps": label, "Captum": captum, "ours": ours, "optimized": fast,
+            "images": options.images, "steps": options.steps, "samples": [options.ig_samples, options.gb_samples],
+        }  # fmt: skip
+
+    def times(names: list[str]) -> tuple[float, float, float]:
+        chosen = {name: eight[name] for name in names}
+        ours, fast = (seconds(lambda m=m: explain(chosen, m, batch, KEY), options.repeats) for m in (model, faster))
+        return sum(theirs[name] for name in names), ours, fast
+
+    for name in ("IG", "GB"):
+        yield row(name, *times([name]))
+    ig, gb = times(["IG-SG", "IG-SQ", "IG-Var"]), times(["GB-SG", "GB-SQ", "GB-Var"])
+    yield row("IG-SG, -SQ, -Var", *ig)
+    yield row("GB-SG, -SQ, -Var", *gb)
+    yield row("all eight", *times(list(eight)))
+    paper = (_at_the_papers_settings(*parts, options) for parts in zip(ig, gb, strict=True))
+    yield row("all eight, the paper's settings", *paper)
+
+
+def settings(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=32, choices=(32, 224))
     for name, value in (("images", 16), ("steps", 10), ("ig-samples", 3), ("gb-samples", 20), ("repeats", 2)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    options = parser.parse_args()
-    model, batch = subject(options.size, options.images)
-    eight = rw.attributions.paper_methods(options.steps, options.ig_samples, options.gb_samples)
-    faster = rw.models.optimized(model)
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    options = settings()
     print(
-        f"{model.network.network.__class__.__name__}, {options.size}², {options.images} images, {options.steps} steps, "
-        f"{options.ig_samples} and {options.gb_samples} samples, {torch.get_num_threads()} threads, CPU seconds\n"
+        f"{options.size}², {options.images} images, {options.steps} steps, {options.ig_samples} and "
+        f"{options.gb_samples} samples, {torch.get_num_threads()} threads, CPU seconds\n"
     )
     print("| maps | Captum | ours | ratio | optimized | ratio |\n|---|--:|--:|--:|--:|--:|")
-    explain(eight, model, batch, KEY)  # warm
-    theirs = {name: seconds(lambda n=name: with_captum(model, batch, n, options), options.repeats) for name in eight}
-
-    def row(label: str, names: list[str]) -> tuple[float, float, float]:
-        chosen, captum = {name: eight[name] for name in names}, sum(theirs[name] for name in names)
-        ours, fast = (seconds(lambda m=m: explain(chosen, m, batch, KEY), options.repeats) for m in (model, faster))
+    for row in measured(options):
+        captum, ours, fast = row["Captum"], row["ours"], row["optimized"]
         print(
-            f"| {label} | {captum:.2f} | {ours:.2f} | {captum / ours:.2f} | {fast:.2f} | {captum / fast:.2f} |",
+            f"| {row['maps']} | {captum:.2f} | {ours:.2f} | {captum / ours:.2f} | {fast:.2f} | {captum / fast:.2f} |",
             flush=True,
         )
-        return captum, ours, fast
-
-    for name in ("IG", "GB"):
-        row(name, [name])
-    ig = row("IG-SG, -SQ, -Var", ["IG-SG", "IG-SQ", "IG-Var"])
-    gb = row("GB-SG, -SQ, -Var", ["GB-SG", "GB-SQ", "GB-Var"])
-    row("all eight", list(eight))
-    captum, ours, fast = (_at_the_papers_settings(*parts, options) for parts in zip(ig, gb, strict=True))
-    print(f"| *paper* | {captum:.0f} | {ours:.0f} | {captum / ours:.2f} | {fast:.0f} | {captum / fast:.2f} |")
-    _changes(eight, model, faster, batch)
+    model, batch = subject(options.size, options.images)
+    eight = rw.attributions.paper_methods(options.steps, options.ig_samples, options.gb_samples)
+    _changes(eight, model, rw.models.optimized(model), batch)
 
 
 def _at_the_papers_settings(ig: float, gb: float, options: argparse.Namespace) -> float:

@@ -10,7 +10,9 @@ compare on a machine that others use too. `OMP_WAIT_POLICY=passive` stops torch'
 import os
 import resource
 import sys
+from collections.abc import Iterator
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +21,8 @@ from numpy.typing import NDArray
 import roadworthy as rw
 from roadworthy.core.random import Key
 from roadworthy.models import cifar_resnet, resnet18
+
+LINE = "{model:12} {masks:8} {size:5} {clock:5} {forward:10.2f} {impute:9.3f} {share:7.1%} {ratio:8.2f}"
 
 
 def now() -> NDArray[np.float64]:
@@ -51,13 +55,17 @@ class Timed:
         return imputed
 
 
-def time_of(name: str, model: torch.nn.Module, count: int, size: int, batch: int, kind: str, rounds: int) -> None:
-    """Medians over rounds; each comparison runs between two rounds of forward passes, because clock speeds drift."""
+def measured(size: int, count: int, kind: str, rounds: int) -> Iterator[dict[str, Any]]:
+    """A row by the clock and one of the processor, medians over rounds: milliseconds per image, share, whole ratio.
+
+    Each comparison runs between two rounds of forward passes, because clock speeds drift.
+    """
+    name, network, batch = ("ResNet-20", cifar_resnet(), 64) if size == 32 else ("ResNet-18", resnet18(), 16)
     images = Key(0).uniform(range(count), (3, size, size))
     noise = {name: Key(1).fold(name).normal(range(count), (size, size)) for name in ("one", "other")}
     blurred = rw.attributions.controls.blurred
     maps = {name: field if kind == "scatter" else blurred(field, size / 10) for name, field in noise.items()}
-    model = rw.Normalized(model).eval()
+    model = rw.Normalized(network).eval()
     rw.impute(rw.NoisyLinear(), images[:1], maps["one"][:1] > 0)  # compiles, or loads the compiled code
     options = {"fractions": (0.1, 0.3, 0.5, 0.7, 0.9), "controls": (), "batch_size": batch, "progress": False}
     passes = 1 + 2 * 2 * 5  # unmodified images, and two methods × two orders × five fractions
@@ -71,9 +79,10 @@ def time_of(name: str, model: torch.nn.Module, count: int, size: int, batch: int
         forward, impute = forwards / passes / count, timed.seconds / timed.images
         rows.append((1e3 * forward, 1e3 * impute, impute / forward, whole / forwards))
     for clock, (forward, impute, share, ratio) in zip(("wall", "CPU"), np.median(rows, axis=0).T, strict=True):
-        print(
-            f"{name:12} {kind:8} {size:5} {clock:5} {forward:10.2f} {impute:9.3f} {share:7.1%} {ratio:8.2f}", flush=True
-        )
+        yield {
+            "model": name, "masks": kind, "size": size, "threads": torch.get_num_threads(), "clock": clock,
+            "forward": forward, "impute": impute, "share": share, "ratio": ratio,
+        }  # fmt: skip
 
 
 def memory() -> None:
@@ -96,8 +105,8 @@ def main() -> None:
     print(f"{torch.get_num_threads()} threads; solver {rw.NoisyLinear().solve.__module__}; OMP_WAIT_POLICY {policy}")
     print(f"{'model':12} {'maps':8} {'size':>5} {'':5} {'forward ms':>10} {'impute ms':>9} {'share':>7} {'compare':>8}")
     for kind in ("scatter", "blobs"):
-        time_of("ResNet-20", cifar_resnet(), 256, 32, 64, kind, rounds=5)
-        time_of("ResNet-18", resnet18(), 16, 224, 16, kind, rounds=4)
+        for row in (*measured(32, 256, kind, rounds=5), *measured(224, 16, kind, rounds=4)):
+            print(LINE.format(**row), flush=True)
 
 
 if __name__ == "__main__":

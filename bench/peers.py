@@ -2,14 +2,14 @@
 
     python bench/peers.py          needs both packages (make .venv/bridges)
 
-Noisy linear imputation of the same images and masks, CPU milliseconds per image (three channels), best of several runs,
-so that a busy machine disturbs little. Ours goes through the public `rw.impute`, checks and noise included.
+Noisy linear imputation of the same images and masks, milliseconds per image (three channels) by the clock and of the
+processor, best of several runs. Ours goes through the public `rw.impute`, checks and noise included.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import roadworthy as rw
 FRACTIONS = (0.1, 0.3, 0.5, 0.7, 0.9)
 COUNTS = {32: (64, 4), 224: (16, 1)}
 """size to images for ours and for the others"""
+KINDS = {"scatter": noisy_maps, "blobs": smooth_maps}
 Images, Masks = NDArray[np.float32], NDArray[np.bool_]
 
 
@@ -43,31 +44,39 @@ def quantus(images: Images, removed: Masks) -> None:
         noisy_linear_imputation(image, np.flatnonzero(mask))
 
 
-def milliseconds(impute: Callable[[Images, Masks], None], images: Images, removed: Masks, repeats: int) -> float:
+def milliseconds(
+    impute: Callable[[Images, Masks], None], images: Images, removed: Masks, repeats: int
+) -> NDArray[np.float64]:
+    """Per image, by the clock and of the processor."""
     times = []
     for _ in range(repeats):
-        started = process_time()
+        started = perf_counter(), process_time()
         impute(images, removed)
-        times.append(process_time() - started)
-    return 1e3 * min(times) / len(images)
+        times.append((perf_counter() - started[0], process_time() - started[1]))
+    return 1e3 * np.min(times, axis=0) / len(images)
 
 
-def speed_row(size: int, kind: str, make: Callable[[np.random.Generator, int], NDArray[Any]]) -> str:
+TOOLS: dict[str, tuple[str, Callable[[Images, Masks], None]]] = {
+    "pytorch-grad-cam": ("grad-cam", grad_cam),
+    "Quantus": ("quantus", quantus),
+}
+"""name to distribution and function"""
+
+
+def imputation(size: int, kind: str, tools: list[str]) -> Iterator[dict[str, Any]]:
+    """A row for ours and for each of the tools: means over the fractions, on the same masks."""
     generator = np.random.default_rng(0)
     many, few = COUNTS[size]
     images = smooth_images(generator, many, size)
-    maps = [make(generator, size) for _ in range(many)]
-    sums = {"ours": 0.0, "pytorch-grad-cam": 0.0, "Quantus": 0.0}
-    for fraction in FRACTIONS:
-        removed = np.stack([removed_at(one, fraction) for one in maps])
-        sums["ours"] += milliseconds(ours, images, removed, 10)
-        sums["pytorch-grad-cam"] += milliseconds(grad_cam, images[:few], removed[:few], 2)
-        sums["Quantus"] += milliseconds(quantus, images[:few], removed[:few], 2)
-    mine = sums.pop("ours") / len(FRACTIONS)
-    others = "  ".join(
-        f"{value / len(FRACTIONS):9.2f} ({value / len(FRACTIONS) / mine:4.0f} x)" for value in sums.values()
-    )
-    return f"{size:4}  {kind:8} {mine:9.3f}  {others}"
+    maps = [KINDS[kind](generator, size) for _ in range(many)]
+    masks = [np.stack([removed_at(one, fraction) for one in maps]) for fraction in FRACTIONS]
+    row = {"size": size, "masks": kind, "threads": torch.get_num_threads()}
+    times = np.mean([milliseconds(ours, images, removed, 10) for removed in masks], axis=0)
+    yield row | {"tool": "Roadworthy", "wall": times[0], "CPU": times[1]}
+    for name in tools:
+        distribution, impute = TOOLS[name]
+        times = np.mean([milliseconds(impute, images[:few], removed[:few], 2) for removed in masks], axis=0)
+        yield row | {"tool": f"{name} {version(distribution)}", "wall": times[0], "CPU": times[1]}
 
 
 def removed_of_a_cam(percentile: float) -> tuple[float, float]:
@@ -107,12 +116,12 @@ def quantus_road(channels: int, images: int, batch_size: int) -> str:
 def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    names = [f"{name} {version(name)}" for name in ("grad-cam", "quantus")]
-    print(f"Imputation, CPU milliseconds per image, mean over the fractions {FRACTIONS}; ratios to ours")
-    print(f"size  masks         ours  {names[0]:>18}  {names[1]:>18}")
+    names = [f"{name} {version(distribution)}" for name, (distribution, _) in TOOLS.items()]
+    print(f"Imputation, milliseconds per image, mean over the fractions {FRACTIONS}")
     for size in COUNTS:
-        for kind, make in (("scatter", noisy_maps), ("blobs", smooth_maps)):
-            print(speed_row(size, kind, make), flush=True)
+        for kind in KINDS:
+            for row in imputation(size, kind, list(TOOLS)):
+                print("{size:4}  {masks:8} {tool:24} wall {wall:9.3f} CPU {CPU:9.3f}".format(**row), flush=True)
     print("\nA CAM with 70 % zeros: pixels removed, of those to be removed")
     for percentile in (90, 50, 30, 10):
         theirs, mine = removed_of_a_cam(percentile)

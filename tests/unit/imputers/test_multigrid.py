@@ -1,8 +1,10 @@
 """Both multigrid solvers against a literal reference, exact solutions and the M-matrix bound."""
 
 import multiprocessing
+import shutil
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from roadworthy.core.errors import EverythingRemovedError, RangeError, ShapeErro
 from roadworthy.core.masks import blobs, removed_at
 from roadworthy.core.random import Key
 from roadworthy.imputers.noise import Noise
-from roadworthy.imputers.solvers import multigrid, multigrid_kernels, multigrid_torch
+from roadworthy.imputers.solvers import multigrid, multigrid_memory, multigrid_torch
 
 Mask = NDArray[np.bool_]
 SOLVERS = pytest.mark.parametrize("solve", [multigrid.solve, multigrid_torch.solve], ids=["numba", "torch"])
@@ -371,8 +373,26 @@ def test_without_a_writable_cache_the_kernel_is_compiled_in_memory(monkeypatch):
             raise RuntimeError("cannot cache function: no locator available for file")
         return lambda function: function
 
-    monkeypatch.setattr(multigrid_kernels.numba, "njit", njit)
-    assert multigrid_kernels._cached(len) is len
+    def kernel() -> None: ...
+
+    monkeypatch.setattr(multigrid_memory.numba, "njit", njit)
+    assert multigrid_memory.cached(kernel) is kernel
+
+
+def test_cached_machine_code_is_named_after_all_source_files(tmp_path, monkeypatch):
+    def cache_name() -> str:
+        def kernel() -> None: ...
+
+        return multigrid_memory.cached(kernel).py_func.__qualname__
+
+    for source in Path(multigrid_memory.__file__).parent.glob("multigrid_*.py"):
+        shutil.copy(source, tmp_path)
+    monkeypatch.setattr(multigrid_memory, "__file__", str(tmp_path / "multigrid_memory.py"))
+    before = cache_name()
+    assert cache_name() == before
+    with (tmp_path / "multigrid_cycle.py").open("a") as file:
+        file.write("# changed\n")
+    assert cache_name() != before
 
 
 @SOLVERS

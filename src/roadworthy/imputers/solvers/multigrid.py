@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from roadworthy.core.errors import EverythingRemovedError, RangeError, ShapeError, SolverError
 from roadworthy.core.types import Images, Removed
 from roadworthy.imputers.noise import Noise
-from roadworthy.imputers.solvers.multigrid_kernels import NOT_FINITE, NOTHING_KEPT, Space, fill_planes, make_space
+from roadworthy.imputers.solvers.multigrid_kernels import NOT_FINITE, NOTHING_KEPT, fill_planes
+from roadworthy.imputers.solvers.multigrid_memory import Space, make_space
 
 TOLERANCE = 1e-4
 """Largest estimated error, for pixels in [0, 1]: one hundredth of the default noise. The estimate is not a bound; in

@@ -23,7 +23,8 @@ from torch.nn.functional import conv2d, interpolate, pad
 from roadworthy.core.types import Images, Removed
 from roadworthy.imputers.noise import Noise
 from roadworthy.imputers.solvers.multigrid import LIMIT, TOLERANCE, check, refuse_failures
-from roadworthy.imputers.solvers.multigrid_kernels import DAMPING, NOT_FINITE, NOTHING_KEPT, judged
+from roadworthy.imputers.solvers.multigrid_kernels import NOT_FINITE, NOTHING_KEPT, judged
+from roadworthy.imputers.solvers.multigrid_matrices import DAMPING
 from roadworthy.imputers.solvers.stencils import Level, levels, times
 
 CYCLES = 6

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from roadworthy.imputers.solvers.multigrid_kernels import DAMPING, SINGULAR
+from roadworthy.imputers.solvers.multigrid_matrices import DAMPING, SINGULAR
 
 _DIRECTIONS = {"east": (0, 1), "south": (1, 0), "southeast": (1, 1), "southwest": (1, -1)}
 
@@ -138,7 +138,7 @@ def _transposed(links: Links) -> Links:
 
 
 def _dense_inverse(links: Links) -> Tensor:
-    """`(n, cells, cells)`; see `multigrid_kernels._invert_coarsest` on singular matrices."""
+    """`(n, cells, cells)`; see `multigrid_matrices._invert_coarsest` on singular matrices."""
     height, width = links.diagonal.shape[-2:]
     unit = torch.eye(height * width, device=links.diagonal.device).reshape(1, -1, height, width)
     diagonal = torch.where(links.diagonal > 0, links.diagonal * (1 + SINGULAR), 1.0)

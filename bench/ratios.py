@@ -1,0 +1,91 @@
+"""All ratios in one result file, from which docs/performance.md is written (`python bench/report.py`).
+
+    python bench/ratios.py imputation          ours, pytorch-grad-cam, Quantus: same masks
+    python bench/ratios.py comparison          `compare` against bare forward passes
+    python bench/ratios.py maps                the paper's eight methods, ours and Captum's own calls
+
+Each part takes a few minutes, runs with one and with two threads, and replaces its rows in bench/ratios.json, with date
+and machine. Another version of Quantus (0.5.3 imports from a folder: pip install --no-deps --target, first on
+PYTHONPATH) adds rows of its own: python bench/ratios.py imputation --only Quantus.
+"""
+
+import argparse
+import json
+import os
+import platform
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attributions
+import comparison
+import peers
+import torch
+
+RESULTS = Path(__file__).with_name("ratios.json")
+KINDS = ("scatter", "blobs")
+FEW = {
+    32: ["--images", "16", "--steps", "5", "--ig-samples", "2", "--gb-samples", "10"],
+    224: ["--images", "2", "--steps", "4", "--ig-samples", "2", "--gb-samples", "6"],
+}
+"""Settings of the maps by size: few, because Captum's take long."""
+
+
+def imputation(threads: int, only: list[str]) -> Iterator[dict[str, Any]]:
+    for size in peers.COUNTS:
+        for kind in KINDS:
+            yield from peers.imputation(size, kind, only or list(peers.TOOLS))
+
+
+def compared(threads: int, only: list[str]) -> Iterator[dict[str, Any]]:
+    for kind in KINDS:
+        yield from comparison.measured(32, 128, kind, rounds=2)
+        yield from comparison.measured(224, 16, kind, rounds=1)
+
+
+def maps(threads: int, only: list[str]) -> Iterator[dict[str, Any]]:
+    if threads == 1:  # CPU seconds, which threads do not change much
+        for size, few in FEW.items():
+            yield from attributions.measured(attributions.settings(["--size", str(size), "--repeats", "1", *few]))
+
+
+PARTS = {"imputation": imputation, "comparison": compared, "maps": maps}
+
+
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cpu = names[0] if names else platform.processor()
+    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}"
+
+
+def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Whether two rows measure the same thing."""
+    return all(a.get(name) == b.get(name) for name in ("model", "masks", "maps", "size", "threads", "clock", "tool"))
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--only", nargs="*", default=[], choices=peers.TOOLS)
+    options = parser.parse_args()
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    rows: list[dict[str, Any]] = results.get(options.part, {}).get("rows", [])
+    for threads in options.threads:
+        torch.set_num_threads(threads)
+        for row in PARTS[options.part](threads, options.only):
+            exact = {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in row.items()}
+            print(exact, flush=True)
+            rows = [other for other in rows if not same(other, exact)] + [exact]
+    policy = os.environ.get("OMP_WAIT_POLICY", "default")
+    facts = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), "OMP_WAIT_POLICY": policy}
+    results[options.part] = facts | {"rows": rows}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
