@@ -43,8 +43,8 @@ maximum_signature_line_length = 90
 python_use_unqualified_type_names = True
 nitpick_ignore_regex = [
     # Types of other packages: their inventories would have to be fetched.
-    (r"py:.*", r"(?:torch|numpy|np|pandas|pd|collections|os|pathlib|typing|nn|matplotlib|PIL)\..*"),
-    (r"py:.*", r"(?:Tensor|Path|Any|Callable|Iterator|Sequence|Mapping|Literal|Figure)"),
+    (r"py:.*", r"(?:torch|numpy|np|pandas|pd|collections|contextlib|os|pathlib|typing|nn|matplotlib|PIL)\..*"),
+    (r"py:.*", r"(?:AbstractContextManager|Tensor|Path|Any|Callable|Iterator|Sequence|Mapping|Literal|Figure)"),
     # Types in public signatures that users never name; public ones are found by their public name.
     (r"py:class", r"roadworthy\.(?:\w+\.){2,}\w+"),
 ]
