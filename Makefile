@@ -41,7 +41,8 @@ format: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/ready
+bench: .venv/bridges  # the tables of docs/performance.md
+	for part in imputation comparison maps; do $(BIN)/python bench/ratios.py $$part || exit 1; done
 	$(BIN)/python bench/report.py
 
 SIZE ?= full

@@ -69,15 +69,16 @@ def measured(size: int, count: int, kind: str, rounds: int) -> Iterator[dict[str
     rw.impute(rw.NoisyLinear(), images[:1], maps["one"][:1] > 0)  # compiles, or loads the compiled code
     options = {"fractions": (0.1, 0.3, 0.5, 0.7, 0.9), "controls": (), "batch_size": batch, "progress": False}
     passes = 1 + 2 * 2 * 5  # unmodified images, and two methods × two orders × five fractions
+    few = 5  # passes before and after, from which those of the comparison are computed
     rows = []
     for _ in range(rounds):
-        timed, before = Timed(), forward_seconds(model, images, batch, passes)
+        timed, before = Timed(), forward_seconds(model, images, batch, few)
         start = now()
         rw.compare(model, (images, torch.zeros(count).long()), maps, imputers={"linear": timed}, **options)
         whole = now() - start
-        forwards = (before + forward_seconds(model, images, batch, passes)) / 2
-        forward, impute = forwards / passes / count, timed.seconds / timed.images
-        rows.append((1e3 * forward, 1e3 * impute, impute / forward, whole / forwards))
+        forward = (before + forward_seconds(model, images, batch, few)) / (2 * few * count)
+        impute = timed.seconds / timed.images
+        rows.append((1e3 * forward, 1e3 * impute, impute / forward, whole / (passes * count * forward)))
     for clock, (forward, impute, share, ratio) in zip(("wall", "CPU"), np.median(rows, axis=0).T, strict=True):
         yield {
             "model": name, "masks": kind, "size": size, "threads": torch.get_num_threads(), "clock": clock,
@@ -105,7 +106,7 @@ def main() -> None:
     print(f"{torch.get_num_threads()} threads; solver {rw.NoisyLinear().solve.__module__}; OMP_WAIT_POLICY {policy}")
     print(f"{'model':12} {'maps':8} {'size':>5} {'':5} {'forward ms':>10} {'impute ms':>9} {'share':>7} {'compare':>8}")
     for kind in ("scatter", "blobs"):
-        for row in (*measured(32, 256, kind, rounds=5), *measured(224, 16, kind, rounds=4)):
+        for row in (*measured(32, 256, kind, rounds=5), *measured(224, 48, kind, rounds=2)):
             print(LINE.format(**row), flush=True)
 
 

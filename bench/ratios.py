@@ -16,6 +16,7 @@ import platform
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +34,19 @@ FEW = {
 """Settings of the maps by size: few, because Captum's take long."""
 
 
-def imputation(threads: int, only: list[str]) -> Iterator[dict[str, Any]]:
-    for size in peers.COUNTS:
-        for kind in KINDS:
-            yield from peers.imputation(size, kind, only or list(peers.TOOLS))
-
-
-def compared(threads: int, only: list[str]) -> Iterator[dict[str, Any]]:
+def imputation(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
     for kind in KINDS:
-        yield from comparison.measured(32, 128, kind, rounds=2)
-        yield from comparison.measured(224, 16, kind, rounds=1)
+        yield from peers.imputation(size, kind, only or list(peers.TOOLS))
 
 
-def maps(threads: int, only: list[str]) -> Iterator[dict[str, Any]]:
-    if threads == 1:  # CPU seconds, which threads do not change much
-        for size, few in FEW.items():
-            yield from attributions.measured(attributions.settings(["--size", str(size), "--repeats", "1", *few]))
+def compared(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
+    for kind in KINDS:
+        yield from comparison.measured(size, 256 if size == 32 else 48, kind, rounds=2 if size == 32 else 1)
+
+
+def maps(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
+    if torch.get_num_threads() == 1:  # CPU seconds, which threads do not change much
+        yield from attributions.measured(attributions.settings(["--size", str(size), "--repeats", "1", *FEW[size]]))
 
 
 PARTS = {"imputation": imputation, "comparison": compared, "maps": maps}
@@ -71,19 +69,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[32, 224], choices=FEW)
     parser.add_argument("--only", nargs="*", default=[], choices=peers.TOOLS)
     options = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    rows: list[dict[str, Any]] = results.get(options.part, {}).get("rows", [])
-    for threads in options.threads:
+    for threads, size in product(options.threads, options.sizes):
         torch.set_num_threads(threads)
-        for row in PARTS[options.part](threads, options.only):
+        for row in PARTS[options.part](size, options.only):
             exact = {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in row.items()}
             print(exact, flush=True)
-            rows = [other for other in rows if not same(other, exact)] + [exact]
-    policy = os.environ.get("OMP_WAIT_POLICY", "default")
-    facts = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), "OMP_WAIT_POLICY": policy}
-    results[options.part] = facts | {"rows": rows}
+            record(options.part, exact)
+
+
+def record(part: str, row: dict[str, Any]) -> None:
+    """Replace the row that measured the same; written at once, because the rest may take minutes."""
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    others = [other for other in results.get(part, {}).get("rows", []) if not same(other, row)]
+    results[part] = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), "rows": [*others, row]}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -263,7 +263,8 @@ def tied(maps: Maps, units: Partition | None = None) -> NDArray[np.float64]:
         for number, rows in units.groups(len(maps)):
             result[rows] = tied(values[rows, :number])
         return result
-    ordered = maps.flatten(1).sort(dim=1).values
+    # NumPy's sort of float32 uses vector instructions, torch's does not.
+    ordered = torch.from_numpy(np.sort(maps.detach().flatten(1).numpy(), axis=1))
     same = torch.nn.functional.pad(ordered[:, 1:] == ordered[:, :-1], (1, 1))  # as the previous value
     fraction = (same[:, 1:] | same[:, :-1]).double().mean(dim=1)
     return torch.stack([fraction, (ordered[:, 0] == ordered[:, -1]).double()], dim=1).numpy()
