@@ -12,6 +12,7 @@ _MODULES = {
     "imputers": "roadworthy.imputers",
     "models": "roadworthy.models",
     "statistics": "roadworthy.statistics",
+    "truth": "roadworthy.audit.truth",
 }
 _NAMES = {
     "CONTROLS": "experiments.plans.plan",
@@ -45,6 +46,7 @@ _NAMES = {
     "Point": "core.results",
     "Predictions": "core.results",
     "Recipe": "training.recipe",
+    "SelfTest": "experiments.known_order",
     "compare": "experiments.compare",
     "impute": "experiments.shortcuts",
     "load": "experiments.run",
@@ -52,6 +54,7 @@ _NAMES = {
     "removal_mask": "experiments.shortcuts",
     "road": "experiments.shortcuts",
     "run": "experiments.run",
+    "self_test": "experiments.known_order",
 }
 """Public names and the modules they come from, imported on first use (PEP 562): `import roadworthy` is instant."""
 

@@ -32,6 +32,7 @@ from roadworthy.statistics.pairwise import MARGIN, PAIRWISE_COLUMNS, groups, hol
 from roadworthy.statistics.per_class import per_class
 from roadworthy.statistics.plain_accuracy import plain_accuracy
 from roadworthy.statistics.ranking import methods_by_score, ranking, scores
+from roadworthy.statistics.recovery import Recovery, recovery
 from roadworthy.statistics.scores import (
     SCORES,
     Block,
@@ -56,6 +57,7 @@ __all__ = [
     "PairedComparisons",
     "PairedDifferences",
     "PointPredictions",
+    "Recovery",
     "Score",
     "Setting",
     "Standing",
@@ -91,6 +93,7 @@ __all__ = [
     "plain_accuracy",
     "preferred_block",
     "ranking",
+    "recovery",
     "resampled_means",
     "scores",
     "share_interval",
