@@ -1,10 +1,8 @@
 """A benchmark of benchmarks: which settings recover the true order of the maps in worlds where it is known?"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from roadworthy.audit.truth import WORLDS, World
@@ -13,9 +11,9 @@ from roadworthy.core.progress import ProgressBar
 from roadworthy.evaluation.experiment import POINT_EVALUATORS, TRAINED_EVALUATORS
 from roadworthy.experiments.arguments import checked_integer, several
 from roadworthy.experiments.compare import compare
+from roadworthy.experiments.recovered_order import SelfTest
 from roadworthy.experiments.registry import suggestion
-from roadworthy.statistics import CONFIDENCE, SCORES, Value, blocks, recovery
-from roadworthy.statistics.intervals import bounded_interval, share_interval
+from roadworthy.statistics import SCORES, Value, blocks
 from roadworthy.training.recipe import Recipe
 
 
@@ -38,8 +36,8 @@ IDEAL = "ideal"
 """the imputer of each world that knows what nobody knows: `rw.truth.IdealRemoval`"""
 
 BENCHMARKS: tuple[Benchmark, ...] = (
-    Benchmark("ideal removal", IDEAL),
-    Benchmark("ideal removal, probability", IDEAL, value="probability"),
+    Benchmark("ideal", IDEAL),
+    Benchmark("ideal, probability", IDEAL, value="probability"),
     Benchmark("ROAD", "linear"),
     Benchmark("ROAD, probability", "linear", value="probability"),
     Benchmark("ROAD, MoRF alone", "linear", score="morf"),
@@ -70,70 +68,6 @@ RECIPES: Mapping[str, Recipe] = {
 }
 """the networks of the worlds are small: a training takes a fifth of a second"""
 
-SCORE_COLUMNS = ("benchmark", "world", "draw", "map", "score")
-TABLE_COLUMNS = (
-    *("benchmark", "world", "draws", "whole", "whole_low", "whole_high", "pairs", "pairs_low", "pairs_high"),
-    *("spearman", "spearman_low", "spearman_high"),
-)
-ALL = "all"
-"""stands for the mean over the worlds"""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class SelfTest:
-    """What every benchmark makes of maps whose true order is known, in random draws of every world."""
-
-    scores: pd.DataFrame
-    """benchmark, world, draw, map, score; higher is better"""
-    orders: Mapping[str, Sequence[Sequence[str]]]
-    """world to names of maps, best first"""
-    confidence: float = CONFIDENCE
-
-    def recoveries(self) -> pd.DataFrame:
-        """benchmark, world, draw, whole, pairs, spearman: how far the order was recovered in each draw."""
-        rows = [
-            (*place, *recovery(dict(zip(block["map"], block["score"], strict=True)), self.orders[str(place[1])]))
-            for place, block in self.scores.groupby(["benchmark", "world", "draw"], sort=False)
-        ]
-        return pd.DataFrame(rows, columns=["benchmark", "world", "draw", "whole", "pairs", "spearman"])
-
-    def table(self) -> pd.DataFrame:
-        """One row per benchmark and world, and one per benchmark for all worlds, with intervals over draws.
-
-        `whole`: share of draws in which all pairs of maps are in the true order (Wilson interval; for all worlds the
-        mean share). `pairs`: mean share of pairs in the true order. `spearman`: mean correlation with the true ranks.
-        """
-        draws = self.recoveries()
-        rows = [
-            (benchmark, world, *self._summary(block, _share))
-            for (benchmark, world), block in draws.groupby(["benchmark", "world"], sort=False)
-        ]
-        measures = ["whole", "pairs", "spearman"]
-        means = draws.groupby(["benchmark", "draw"], sort=False)[measures].mean().reset_index()
-        rows += [
-            (benchmark, ALL, *self._summary(block, _mean)) for benchmark, block in means.groupby("benchmark", sort=False)
-        ]
-        return pd.DataFrame(rows, columns=list(TABLE_COLUMNS))
-
-    def _summary(self, block: pd.DataFrame, whole_interval: Any) -> tuple[float, ...]:
-        whole, pairs, spearman = (block[name].to_numpy(dtype=float) for name in ("whole", "pairs", "spearman"))
-        return (
-            len(block),
-            *(whole.mean(), *whole_interval(whole, (0.0, 1.0), self.confidence)),
-            *(pairs.mean(), *_mean(pairs, (0.0, 1.0), self.confidence)),
-            *(spearman.mean(), *_mean(spearman, (-1.0, 1.0), self.confidence)),
-        )
-
-
-def _share(hits: np.ndarray, bounds: tuple[float, float], confidence: float) -> tuple[float, float]:
-    return share_interval(hits[None], confidence)
-
-
-def _mean(values: np.ndarray, bounds: tuple[float, float], confidence: float) -> tuple[float, float]:
-    """A single draw says nothing about the others."""
-    return bounded_interval(values[None], bounds, confidence) if len(values) > 1 else bounds
-
 
 def self_test(
     worlds: Sequence[str] | None = None,
@@ -153,7 +87,9 @@ def self_test(
     """
     names = _known("world", WORLDS if worlds is None else several("worlds", worlds, "'additive'"), WORLDS)
     settings = {one.name: one for one in BENCHMARKS}
-    wanted = _known("benchmark", settings if benchmarks is None else several("benchmarks", benchmarks, "'ROAD'"), settings)
+    wanted = _known(
+        "benchmark", settings if benchmarks is None else several("benchmarks", benchmarks, "'ROAD'"), settings
+    )
     draws, trained_draws = checked_integer("draws", draws, 1), checked_integer("trained_draws", trained_draws, 0)
     images, seed = checked_integer("images", images, 8), checked_integer("seed", seed, 0)
     chosen = [settings[name] for name in wanted if trained_draws or not settings[name].trains]
@@ -178,7 +114,7 @@ def self_test(
             bar.advance(_cost(task))
     finally:
         bar.stop()
-    table = pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+    table = pd.DataFrame(rows, columns=["benchmark", "world", "draw", "map", "score"])
     return SelfTest(_in_order(table, "benchmark", wanted), orders)
 
 

@@ -59,17 +59,20 @@ def gate(seed: int = 0, images: int = 100, train: int = 400) -> World:
     ids, key = sizes(seed, images, train), Key(seed).fold("gate")
     cells = _positions(ids, key)
     amounts = _amounts(ids, key)
-    left, right, middle = (pixels(nn.functional.one_hot(cell, CELLS) * amounts[:, [part]]) for part, cell in enumerate(cells))
+    left, right, middle = (
+        pixels(nn.functional.one_hot(cell, CELLS) * amounts[:, [part]]) for part, cell in enumerate(cells)
+    )
     background = planes(ids, key, 0.42, 0.58)
     planted = _HUE * ((left + right)[:, None] * RED_GREEN + middle[:, None] * BLUE_YELLOW)
-    l, r, g = amounts.unbind(1)
-    labels = (torch.where(g > 0, l, r) > 0).long()
-    shares = torch.stack([l / 2 + l * g / 4, r / 2 - r * g / 4, g * (l - r) / 4], dim=1)
+    labels = (torch.where(amounts[:, 2] > 0, amounts[:, 0], amounts[:, 1]) > 0).long()
     signs = _GAIN / CELL**2 * (2.0 * labels - 1)
-    exact = sum(places(cell) * (signs * share)[:, None, None] for cell, share in zip(cells, shares.unbind(1), strict=True))
-    scene = Scene(background + planted, labels, background, exact, places(cells[0]) + places(cells[1]))
+    model = Gated(_directions())
+    shares = _shares(amounts, model.parts(background).detach())
+    exact = [places(cell) * (signs * share)[:, None, None] for cell, share in zip(cells, shares, strict=True)]
+    both = places(cells[0]) + places(cells[1])
+    scene = Scene(background + planted, labels, background, torch.stack(exact).sum(dim=0), both)
     order = ("exact", "blurred", "noisy", "ungated", "very noisy", "constant", "inverted")
-    return world("gate", scene, Gated(_directions()), "ungated", order, train, key)
+    return world("gate", scene, model, "ungated", order, train, key)
 
 
 def _positions(ids: Ids, key: Key) -> tuple[Tensor, Tensor, Tensor]:
@@ -85,6 +88,18 @@ def _amounts(ids: Ids, key: Key) -> Tensor:
     """`(n, 3)`: of the left and the right cell and of the gate; the sign is the color, the size about 1."""
     signs = torch.where(key.fold("signs").uniform(ids, (3,)) < 0.5, -1.0, 1.0)
     return signs * (1 + 0.25 * key.fold("strength").normal(ids, (3,)).clamp(-2, 2))
+
+
+def _shares(amounts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Shapley values of left·(1 + gate)/2 + right·(1 − gate)/2, where each is an amount, which may be removed, and the
+    noise of the background, which stays."""
+    left, right, gate = amounts.unbind(1)
+    left_noise, right_noise, gate_noise = noise.unbind(1)
+    return (
+        left * (1 + gate_noise) / 2 + left * gate / 4,
+        right * (1 - gate_noise) / 2 - right * gate / 4,
+        gate * (left_noise - right_noise) / 2 + gate * (left - right) / 4,
+    )
 
 
 def _directions() -> Tensor:
