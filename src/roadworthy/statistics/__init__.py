@@ -11,6 +11,7 @@ and compared on the same images.
     paired, pairwise, ranking          differences between methods, tests, groups, ranks
     average_ranks                      ranks image by image, averaged
     agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
+    recovery                           how far scores recover a known order
     diff                               differences between two runs
     standing                           what the tables establish about a block
     warnings                           what to know before trusting the tables

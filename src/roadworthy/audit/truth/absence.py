@@ -9,7 +9,7 @@ from roadworthy.core.random import Key
 
 _CLASSES = 8
 _HUE = 0.15
-_GAIN = 6 / (_HUE * CELL**2)
+_GAIN = 4 / (_HUE * CELL**2)
 
 
 def absence(seed: int = 0, images: int = 100, train: int = 400) -> World:

@@ -9,7 +9,7 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Maps
 
 _HUE = 0.08
-_GAIN = 4 / (_HUE * CELL**2 * CELLS**0.5)
+_GAIN = 1.5 / (_HUE * CELL**2 * CELLS**0.5)
 
 
 def additive(seed: int = 0, images: int = 100, train: int = 400) -> World:

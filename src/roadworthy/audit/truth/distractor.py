@@ -22,7 +22,7 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Ids, Labels
 
 _OBJECT, _DISTRACTOR = 0.3, 0.4
-_GAIN = 4 / (_OBJECT * CELL**2)
+_GAIN = 3 / (_OBJECT * CELL**2)
 
 
 def distractor(seed: int = 0, images: int = 100, train: int = 400) -> World:

@@ -24,7 +24,7 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Ids, Images
 
 _HUE = 0.18
-_GAIN = 6.0
+_GAIN = 2.0
 
 
 class Gated(nn.Module):

@@ -7,7 +7,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from roadworthy.core.errors import InputError
+from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Labels, Maps, Model, Removed
 from roadworthy.datasets import Arrays
@@ -74,6 +74,8 @@ class World:
         """
         if name not in self.maps:
             raise InputError(f"map {name!r}: the world {self.name!r} has {', '.join(self.maps)}")
+        if steps < 1:
+            raise RangeError(f"steps={steps}: give a number of at least 1")
         batch, key = next(self.data.batches(len(self.data))), Key(seed).fold("quality")
         maps = self.maps[name].maps[batch.ids]
         counts = [round(step * maps[0].numel() / steps) for step in range(steps + 1)]
