@@ -12,9 +12,9 @@ PUBLIC = {
     "CONTROLS", "FRACTIONS", "PAPER_FRACTIONS", "REGISTRY",
     "Attribution", "Audit", "Batch", "Blur", "Comparison", "Conclusion", "Constant", "DataLike", "Dataset",
     "DatasetMean", "Evaluator", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key", "MethodLike",
-    "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Plan", "Point", "Predictions", "Recipe", "SelfTest",
+    "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Plan", "Point", "Predictions", "Recipe", "TruthTest",
     "attributions", "compare", "datasets", "errors", "impute", "imputers", "load", "models", "read_plan",
-    "removal_mask", "road", "run", "self_test", "statistics", "truth",
+    "removal_mask", "road", "run", "statistics", "truth", "truth_test",
 }  # fmt: skip
 """Adding a name adds a promise, removing or renaming one breaks users: change this set on purpose."""
 

@@ -46,7 +46,7 @@ _NAMES = {
     "Point": "core.results",
     "Predictions": "core.results",
     "Recipe": "training.recipe",
-    "SelfTest": "experiments.known_order",
+    "TruthTest": "experiments.recovered_order",
     "compare": "experiments.compare",
     "impute": "experiments.shortcuts",
     "load": "experiments.run",
@@ -54,7 +54,7 @@ _NAMES = {
     "removal_mask": "experiments.shortcuts",
     "road": "experiments.shortcuts",
     "run": "experiments.run",
-    "self_test": "experiments.known_order",
+    "truth_test": "experiments.truth_test",
 }
 """Public names and the modules they come from, imported on first use (PEP 562): `import roadworthy` is instant."""
 

@@ -1,4 +1,4 @@
-"""What `self_test` found: how far each benchmark recovers the true order, and how it compares with another one."""
+"""What `truth_test` found: how far each benchmark recovers the true order, and how it compares with another one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _MEASURES = ["whole", "pairs", "spearman"]
 
 @final
 @dataclass(frozen=True, eq=False)
-class SelfTest:
+class TruthTest:
     """What every benchmark makes of maps whose true order is known, in random draws of every world."""
 
     scores: pd.DataFrame

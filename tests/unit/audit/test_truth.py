@@ -133,7 +133,7 @@ def contributions(world, row):
 
 @pytest.mark.parametrize("name", ["distractor", "shortcut"])
 def test_contributions_around_an_object_are_those_of_the_derivation(name):
-    """The object: 15/16 of 3, the margin of a whole one. Elsewhere in its quadrant: −1/16, in the other quadrants 1/48."""
+    """The object: 15/16 of 3, its whole margin. Elsewhere in its quadrant: −1/16, in the other quadrants 1/48."""
     world = WORLDS[name](images=8, train=8)
     values = (contributions(world, 1) / 3).tolist()
     assert sorted(values) == pytest.approx([-1 / 16] * 3 + [1 / 48] * 12 + [15 / 16], abs=1e-5)

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from roadworthy.cli.app import app
 from roadworthy.core.errors import InputError
-from roadworthy.experiments import known_order
+from roadworthy.experiments import truth_test
 
 FEW = ("--world", "gate", "--world", "absence", "--benchmark", "ROAD", "--benchmark", "fixed", "--images", 8)
 
@@ -35,13 +35,13 @@ def test_quick_leaves_out_what_trains_for_every_point(monkeypatch):
         seen.update(options)
         raise stopped
 
-    monkeypatch.setattr(known_order, "self_test", run)
+    monkeypatch.setattr(truth_test, "truth_test", run)
     assert invoke("--quick", "--draws", 100).exit_code == 1
     assert (seen["draws"], seen["trained_draws"]) == (5, 0)
 
 
 def test_a_table_that_cannot_be_written_is_refused_before_the_work(monkeypatch, tmp_path):
-    monkeypatch.setattr(known_order, "self_test", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr(truth_test, "truth_test", lambda *_, **__: pytest.fail("worked"))
     assert invoke(*FEW, "--out", tmp_path / "table.xlsx").exit_code == 1
 
 

@@ -11,7 +11,7 @@ from roadworthy.core.progress import ProgressBar
 from roadworthy.evaluation.experiment import POINT_EVALUATORS, TRAINED_EVALUATORS
 from roadworthy.experiments.arguments import checked_integer, several
 from roadworthy.experiments.compare import compare
-from roadworthy.experiments.recovered_order import SelfTest
+from roadworthy.experiments.recovered_order import TruthTest
 from roadworthy.experiments.registry import suggestion
 from roadworthy.statistics import SCORES, Value, blocks
 from roadworthy.training.recipe import Recipe
@@ -69,7 +69,7 @@ RECIPES: Mapping[str, Recipe] = {
 """the networks of the worlds are small: a training takes a fifth of a second"""
 
 
-def self_test(
+def truth_test(
     worlds: Sequence[str] | None = None,
     benchmarks: Sequence[str] | None = None,
     *,
@@ -78,7 +78,7 @@ def self_test(
     images: int = 100,
     seed: int = 0,
     progress: bool = True,
-) -> SelfTest:
+) -> TruthTest:
     """Run benchmarks on worlds whose answer is known (docs/benchmark-of-benchmarks.md).
 
     `worlds`: names among `rw.truth.WORLDS`; by default all. `benchmarks`: names of settings; by default all.
@@ -115,7 +115,7 @@ def self_test(
     finally:
         bar.stop()
     table = pd.DataFrame(rows, columns=["benchmark", "world", "draw", "map", "score"])
-    return SelfTest(_in_order(table, "benchmark", wanted), orders)
+    return TruthTest(_in_order(table, "benchmark", wanted), orders)
 
 
 def scores_of(world: World, group: Sequence[Benchmark]) -> list[tuple[Benchmark, tuple[str, float]]]:

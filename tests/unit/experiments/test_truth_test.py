@@ -6,9 +6,9 @@ import pytest
 
 import roadworthy as rw
 from roadworthy.evaluation.experiment import EVALUATORS
-from roadworthy.experiments import known_order
-from roadworthy.experiments.known_order import BENCHMARKS, Benchmark, scores_of
+from roadworthy.experiments import truth_test
 from roadworthy.experiments.recovered_order import ALL
+from roadworthy.experiments.truth_test import BENCHMARKS, Benchmark, scores_of
 from roadworthy.statistics import mean_interval, share_interval
 from roadworthy.training.recipe import Recipe
 
@@ -23,7 +23,7 @@ def handmade(whole_of):
         for name, score in (("exact", good), ("inverted", 1 - good))
     ]
     table = pd.DataFrame(rows, columns=["benchmark", "world", "draw", "map", "score"])
-    return rw.SelfTest(table, dict.fromkeys(table["world"], (("exact",), ("inverted",))))
+    return rw.TruthTest(table, dict.fromkeys(table["world"], (("exact",), ("inverted",))))
 
 
 def test_scores_are_those_of_compare_turned_so_that_higher_is_better():
@@ -35,7 +35,7 @@ def test_scores_are_those_of_compare_turned_so_that_higher_is_better():
         world.data,
         world.maps,
         imputers="fixed",
-        fractions=known_order.FRACTIONS,
+        fractions=truth_test.FRACTIONS,
         controls=(),
         progress=False,
     )
@@ -48,13 +48,13 @@ def test_scores_are_those_of_compare_turned_so_that_higher_is_better():
 
 def test_ideal_removal_recovers_the_order_of_an_easy_world():
     """With 200 images the smallest true difference, of constant and distractor, is 2 to 3 standard errors."""
-    found = rw.self_test(["distractor"], ["ideal, probability"], draws=3, images=200, progress=False)
+    found = rw.truth_test(["distractor"], ["ideal, probability"], draws=3, images=200, progress=False)
     assert (found.recoveries()["pairs"] >= 20 / 21 - 1e-9).all()
 
 
 def test_a_benchmark_that_ranks_backwards_is_noticed():
-    found = rw.self_test(["absence"], ["ideal"], draws=2, images=40, progress=False)
-    backwards = rw.SelfTest(found.scores.assign(score=-found.scores["score"]), found.orders)
+    found = rw.truth_test(["absence"], ["ideal"], draws=2, images=40, progress=False)
+    backwards = rw.TruthTest(found.scores.assign(score=-found.scores["score"]), found.orders)
     assert found.table()["pairs"].iloc[0] > 0.9
     assert backwards.table()["pairs"].iloc[0] < 0.1
 
@@ -68,11 +68,11 @@ def test_every_setting_of_the_package_is_among_the_benchmarks():
 
 def test_settings_that_train_run_through_the_same_engine(monkeypatch):
     quick = Recipe(epochs=2, batch_size=64, lr=0.001, select="last")
-    monkeypatch.setattr(known_order, "RECIPES", dict.fromkeys(EVALUATORS, quick))
-    monkeypatch.setattr(known_order, "TRAINED_FRACTIONS", (0.5,))
-    monkeypatch.setattr(known_order, "FRACTIONS", (0.5,))
+    monkeypatch.setattr(truth_test, "RECIPES", dict.fromkeys(EVALUATORS, quick))
+    monkeypatch.setattr(truth_test, "TRAINED_FRACTIONS", (0.5,))
+    monkeypatch.setattr(truth_test, "FRACTIONS", (0.5,))
     names = ["ROAD", "ROAR", "KAR", "warm-start, linear", "fine-tuned, fixed"]
-    found = rw.self_test(["gate"], names, draws=2, trained_draws=1, images=16, progress=False)
+    found = rw.truth_test(["gate"], names, draws=2, trained_draws=1, images=16, progress=False)
     draws = found.recoveries().groupby("benchmark", sort=False).size()
     # Those that train for every point have one draw, the others two; the order is that of the request.
     assert draws.to_dict() == {"ROAD": 2, "ROAR": 1, "KAR": 1, "warm-start, linear": 1, "fine-tuned, fixed": 2}
@@ -80,14 +80,14 @@ def test_settings_that_train_run_through_the_same_engine(monkeypatch):
 
 def test_draws_differ_and_a_seed_repeats_them():
     options = {"worlds": ["additive"], "benchmarks": ["fixed"], "images": 16, "progress": False}
-    both, second = rw.self_test(draws=2, **options), rw.self_test(draws=1, seed=1, **options)
+    both, second = rw.truth_test(draws=2, **options), rw.truth_test(draws=1, seed=1, **options)
     scores = both.scores.groupby("draw")["score"].apply(list)
     assert scores[0] != scores[1]
     assert scores[1] == second.scores["score"].tolist()
 
 
 def test_without_draws_that_train_their_settings_are_left_out():
-    found = rw.self_test(["gate"], ["ROAR", "fixed"], draws=1, trained_draws=0, images=8, progress=False)
+    found = rw.truth_test(["gate"], ["ROAR", "fixed"], draws=1, trained_draws=0, images=8, progress=False)
     assert set(found.scores["benchmark"]) == {"fixed"}
 
 

@@ -1,7 +1,7 @@
 """Which benchmark settings recover the true order of maps? Measures docs/benchmark-of-benchmarks.md.
 
-    python bench/known_order.py FOLDER --draws 50 --trained-draws 10      measure; a draw that is in FOLDER is kept
-    python bench/known_order.py FOLDER --write                            write the tables of the page
+    python bench/truth_test.py FOLDER --draws 50 --trained-draws 10      measure; a draw that is in FOLDER is kept
+    python bench/truth_test.py FOLDER --write                            write the tables of the page
 
 Each draw of each evaluator is a CSV file of scores in FOLDER, so the measurement may be interrupted and extended.
 """
@@ -15,8 +15,8 @@ import torch
 
 import roadworthy as rw
 from roadworthy.evaluation.experiment import EVALUATORS, POINT_EVALUATORS
-from roadworthy.experiments.known_order import BENCHMARKS
-from roadworthy.experiments.recovered_order import ALL, SelfTest
+from roadworthy.experiments.recovered_order import ALL, TruthTest
+from roadworthy.experiments.truth_test import BENCHMARKS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmark-of-benchmarks.md"
 CSV = PAGE.parent / "benchmark-of-benchmarks.csv"
@@ -30,12 +30,12 @@ def measure(folder: Path, draws: int, trained_draws: int, evaluators: list[str])
             if file.exists() or seed >= (trained_draws if evaluator in POINT_EVALUATORS else draws):
                 continue
             names = [one.name for one in BENCHMARKS if one.evaluator == evaluator]
-            found = rw.self_test(benchmarks=names, draws=1, trained_draws=1, seed=seed, progress=False)
+            found = rw.truth_test(benchmarks=names, draws=1, trained_draws=1, seed=seed, progress=False)
             found.scores.assign(draw=seed).to_csv(file, index=False)
             print(file, flush=True)
 
 
-def collected(folder: Path) -> SelfTest:
+def collected(folder: Path) -> TruthTest:
     """All draws in a folder, in the order of the benchmarks."""
     scores = pd.concat([pd.read_csv(file) for file in sorted(folder.glob("*.csv"))], ignore_index=True)
     place = {one.name: number for number, one in enumerate(BENCHMARKS)}
@@ -44,7 +44,7 @@ def collected(folder: Path) -> SelfTest:
         key=lambda column: column.map(place) if column.name == "benchmark" else column,
         kind="stable",
     )
-    return SelfTest(scores, {name: make(0, 8, 8).order for name, make in rw.truth.WORLDS.items()})
+    return TruthTest(scores, {name: make(0, 8, 8).order for name, make in rw.truth.WORLDS.items()})
 
 
 def cell(row: pd.Series, measure: str) -> str:
