@@ -26,12 +26,12 @@ def self_test(
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Random draws of each world.")] = 10,
     trained_draws: Annotated[
-        int, typer.Option(min=0, help="The same for settings that train a network for every point; 0 leaves them out.")
+        int, typer.Option(min=0, help="The same for settings that train networks; 0 leaves them out.")
     ] = 1,
     images: Annotated[int, typer.Option(min=8, help="Images of each world.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Of the first draw; the others follow.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"{_QUICK_DRAWS} draws, and no setting that trains for every point.")
+        bool, typer.Option("--quick", help=f"{_QUICK_DRAWS} draws, and no setting that trains: about a minute.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="File for the table: .csv, .parquet or .json.", show_default=False)
