@@ -25,6 +25,8 @@ class Benchmark(NamedTuple):
     evaluator: str = "no-retrain"
     score: str = "srg"
     value: Value = "accuracy"
+    units: Any = "pixels"
+    """what is removed at a time, as `compare` takes it"""
 
     @property
     def trains(self) -> bool:
@@ -133,6 +135,7 @@ def scores_of(world: World, group: Sequence[Benchmark]) -> list[tuple[Benchmark,
         world.maps,
         imputers=imputers,
         evaluators=evaluator,
+        units=group[0].units,
         controls=(),
         batch_size=256,
         map_batch_size=256,
@@ -150,10 +153,10 @@ def scores_of(world: World, group: Sequence[Benchmark]) -> list[tuple[Benchmark,
 
 
 def _groups(chosen: Iterable[Benchmark]) -> list[list[Benchmark]]:
-    """Benchmarks with the same evaluator share a comparison."""
-    groups: dict[str, list[Benchmark]] = {}
+    """Benchmarks with the same evaluator and units share a comparison."""
+    groups: dict[tuple[str, str], list[Benchmark]] = {}
     for one in chosen:
-        groups.setdefault(one.evaluator, []).append(one)
+        groups.setdefault((one.evaluator, repr(one.units)), []).append(one)
     return list(groups.values())
 
 
