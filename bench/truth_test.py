@@ -19,7 +19,6 @@ from roadworthy.experiments.recovered_order import ALL, TruthTest
 from roadworthy.experiments.truth_test import BENCHMARKS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmark-of-benchmarks.md"
-CSV = PAGE.parent / "benchmark-of-benchmarks.csv"
 
 
 def measure(folder: Path, draws: int, trained_draws: int, evaluators: list[str]) -> None:
@@ -83,7 +82,6 @@ def write(folder: Path) -> None:
     """Replace the tables of the page, which stand between markers."""
     found = collected(folder)
     table = found.table()
-    table.round(4).to_csv(CSV, index=False)
     parts = {
         "pairs": by_world(table, "pairs"),
         "whole": by_world(table, "whole"),
@@ -93,8 +91,8 @@ def write(folder: Path) -> None:
     text = PAGE.read_text()
     for name, part in parts.items():
         text = re.sub(
-            rf"(<!-- {name} -->\n).*?(\n<!-- end -->)",
-            lambda match, part=part: f"{match[1]}\n{part}\n{match[2]}",
+            rf"(<!-- {name} -->).*?(<!-- end -->)",
+            lambda match, part=part: f"{match[1]}\n\n{part}\n\n{match[2]}",
             text,
             flags=re.DOTALL,
         )
