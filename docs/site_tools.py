@@ -7,7 +7,7 @@ from typing import Any
 
 import roadworthy as rw
 
-MODULES = ("attributions", "datasets", "errors", "imputers", "models", "statistics")
+MODULES = ("attributions", "datasets", "errors", "imputers", "models", "statistics", "truth")
 """Public modules, each with its own `__all__` or, for errors, its classes."""
 
 LIKE = ("ModelLike", "DataLike", "MethodLike", "ImputerLike")

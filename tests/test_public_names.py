@@ -13,9 +13,9 @@ PUBLIC = {
     "Attribution", "Audit", "Batch", "Blur", "Comparison", "Conclusion", "Constant", "DataLike", "Dataset",
     "DatasetMean", "Evaluator", "FeatureMask", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key",
     "MethodLike", "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Patches", "Plan", "Point", "Predictions",
-    "Recipe", "Superpixels", "TokenRemoval", "Tokens", "Units", "UnitsLike", "VisionTransformer",
+    "Recipe", "Superpixels", "TokenRemoval", "Tokens", "TruthTest", "Units", "UnitsLike", "VisionTransformer",
     "attributions", "compare", "datasets", "errors", "impute", "imputers", "load", "models", "read_plan",
-    "removal_mask", "road", "run", "statistics",
+    "removal_mask", "road", "run", "statistics", "truth", "truth_test",
 }  # fmt: skip
 """Adding a name adds a promise, removing or renaming one breaks users: change this set on purpose."""
 

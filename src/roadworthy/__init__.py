@@ -12,6 +12,7 @@ _MODULES = {
     "imputers": "roadworthy.imputers",
     "models": "roadworthy.models",
     "statistics": "roadworthy.statistics",
+    "truth": "roadworthy.audit.truth",
 }
 _NAMES = {
     "CONTROLS": "experiments.plans.plan",
@@ -50,6 +51,7 @@ _NAMES = {
     "Superpixels": "evaluation.units",
     "TokenRemoval": "imputers",
     "Tokens": "evaluation.units",
+    "TruthTest": "experiments.recovered_order",
     "Units": "core.types",
     "UnitsLike": "experiments.adapt",
     "VisionTransformer": "core.types",
@@ -60,6 +62,7 @@ _NAMES = {
     "removal_mask": "experiments.shortcuts",
     "road": "experiments.shortcuts",
     "run": "experiments.run",
+    "truth_test": "experiments.truth_test",
 }
 """Public names and the modules they come from, imported on first use (PEP 562): `import roadworthy` is instant."""
 

@@ -14,6 +14,7 @@ Theory, on worlds small enough to be exact:
     identity            the decomposition of I(x';C) into feature information, mask information and mitigator
     discrete            the paper's two examples as joint distributions
     toy                 the Gaussian world of the paper's older supplement
+    truth               models whose evidence is known, and maps whose true order is known
 """
 
 from roadworthy.audit.debiasing import debiased, gamma_table, leads, linear_leads

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from roadworthy import __version__
-from roadworthy.cli import audit, data, demo, diff, gain, imputers, results, run, train
+from roadworthy.cli import audit, data, demo, diff, gain, imputers, results, run, self_test, train
 from roadworthy.cli.output import SafeConsole, console, say
 from roadworthy.core.errors import RoadworthyError
 
@@ -71,6 +71,7 @@ def list_registry() -> None:
             say(fill(entry.summary, console.width, initial_indent=f"  {name:17} ", subsequent_indent=20 * " "))
 
 
+app.command("self-test", rich_help_panel=START)(self_test.self_test)
 app.add_typer(data.app, name="data", rich_help_panel=START)
 app.command("run", rich_help_panel=RUN)(run.run)
 app.command("status", rich_help_panel=RUN)(run.status)

@@ -11,6 +11,7 @@ and compared on the same images.
     paired, pairwise, ranking          differences between methods, tests, groups, ranks
     average_ranks                      ranks image by image, averaged
     agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
+    recovery                           how far scores recover a known order
     diff                               differences between two runs
     standing                           what the tables establish about a block
     warnings                           what to know before trusting the tables
@@ -32,6 +33,7 @@ from roadworthy.statistics.pairwise import MARGIN, PAIRWISE_COLUMNS, groups, hol
 from roadworthy.statistics.per_class import per_class
 from roadworthy.statistics.plain_accuracy import plain_accuracy
 from roadworthy.statistics.ranking import methods_by_score, ranking, scores
+from roadworthy.statistics.recovery import Recovery, recovery
 from roadworthy.statistics.scores import (
     SCORES,
     Block,
@@ -56,6 +58,7 @@ __all__ = [
     "PairedComparisons",
     "PairedDifferences",
     "PointPredictions",
+    "Recovery",
     "Score",
     "Setting",
     "Standing",
@@ -91,6 +94,7 @@ __all__ = [
     "plain_accuracy",
     "preferred_block",
     "ranking",
+    "recovery",
     "resampled_means",
     "scores",
     "share_interval",

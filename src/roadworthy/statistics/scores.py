@@ -21,6 +21,11 @@ class Score(NamedTuple):
     """smallest and largest value that an image can have"""
 
     @property
+    def sign(self) -> int:
+        """Times this, higher is better."""
+        return 1 if self.higher_is_better else -1
+
+    @property
     def direction(self) -> str:
         return "higher is better" if self.higher_is_better else "lower is better"
 
