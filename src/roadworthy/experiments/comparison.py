@@ -25,6 +25,7 @@ from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.provenance import provenance, runtime_table
 from roadworthy.experiments.results import Results, save
 from roadworthy.experiments.runner import GroupKey, origin
+from roadworthy.experiments.self_test import SelfTest, self_test_of
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.worker import Worker
 from roadworthy.report.examples import Example, Gallery
@@ -129,6 +130,25 @@ class Comparison:
     def conclusion(self) -> Conclusion:
         """One of four states, a plain sentence, and details: which method to trust, if any (docs/statistics.md)."""
         return self._conclusion
+
+    def self_test(self) -> SelfTest:
+        """What this benchmark can see on this model and these images (docs/self-test.md)."""
+        if self._self_test is None:
+            raise InputError(
+                "this comparison has no self-test: compare with self_test=True, or run a plan that has none of "
+                "`self_test = false`"
+            )
+        return self._self_test
+
+    @cached_property
+    def _self_test(self) -> SelfTest | None:
+        results = self.results
+        if results.self_test is None:
+            return None
+        main = statistics.preferred_block(self._ranking, results.preferred)
+        return self_test_of(
+            results.self_test, self.predictions, main, results.confidence, results.margin, bool(results.stopping)
+        )
 
     def cards(self, audit: Audit | None = None) -> tuple[Card, ...]:
         """Best method, controls, first place, benchmark: each a question with a short answer."""

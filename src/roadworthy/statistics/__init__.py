@@ -11,6 +11,7 @@ and compared on the same images.
     paired, pairwise, ranking          differences between methods, tests, groups, ranks
     average_ranks                      ranks image by image, averaged
     agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
+    self_test, scope                   damaged copies of known order; how far imputed images drift
     diff                               differences between two runs
     standing                           what the tables establish about a block
     warnings                           what to know before trusting the tables
@@ -43,6 +44,8 @@ from roadworthy.statistics.scores import (
     leading_score,
     preferred_block,
 )
+from roadworthy.statistics.scope import out_of_scope, scope
+from roadworthy.statistics.self_test import copy_changes, known_order
 from roadworthy.statistics.standing import Standing, State, standings
 from roadworthy.statistics.warnings import Ties, warnings
 
@@ -74,15 +77,18 @@ __all__ = [
     "betting_interval",
     "blocks",
     "complete_curves",
+    "copy_changes",
     "curves",
     "diff",
     "groups",
     "holm",
     "kendall",
+    "known_order",
     "krippendorff",
     "leading_score",
     "mean_interval",
     "methods_by_score",
+    "out_of_scope",
     "overall_alpha",
     "paired_comparisons",
     "pairwise",
@@ -92,6 +98,7 @@ __all__ = [
     "preferred_block",
     "ranking",
     "resampled_means",
+    "scope",
     "scores",
     "share_interval",
     "spearman",
