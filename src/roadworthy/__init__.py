@@ -45,6 +45,7 @@ _NAMES = {
     "Point": "core.results",
     "Predictions": "core.results",
     "Recipe": "training.recipe",
+    "SelfTest": "experiments.self_test",
     "compare": "experiments.compare",
     "impute": "experiments.shortcuts",
     "load": "experiments.run",

@@ -34,7 +34,9 @@ def answers(model: Normalized, ids: Ids, images: Images, device: torch.device) -
     with _inputs_of(_last_linear(model)) as inputs:
         probabilities = predict(model, images, device)
     confidence, predicted = probabilities.max(dim=1)
-    features = inputs[-1].flatten(1).float().cpu() if inputs and len(inputs[-1]) == len(ids) else torch.empty(len(ids), 0)
+    features = (
+        inputs[-1].flatten(1).float().cpu() if inputs and len(inputs[-1]) == len(ids) else torch.empty(len(ids), 0)
+    )
     return Answers(ids, predicted, confidence, features)
 
 

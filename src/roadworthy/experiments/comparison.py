@@ -135,8 +135,8 @@ class Comparison:
         """What this benchmark can see on this model and these images (docs/self-test.md)."""
         if self._self_test is None:
             raise InputError(
-                "this comparison has no self-test: compare with self_test=True, or run a plan that has none of "
-                "`self_test = false`"
+                "this comparison has no self-test: compare with self_test=True, or run a plan without "
+                "`self_test = false` to its end"
             )
         return self._self_test
 
@@ -159,7 +159,13 @@ class Comparison:
         warned = self._warnings
         near_chance = ((warned["kind"] == "near chance") & (warned["evaluator"] == main[0])).any()
         return cards(
-            standing, agreement, audit.tables if audit else {}, results.confidence, bool(near_chance), results.copies
+            standing,
+            agreement,
+            audit.tables if audit else {},
+            results.confidence,
+            bool(near_chance),
+            results.copies,
+            self._self_test,
         )
 
     @cached_property
@@ -294,6 +300,8 @@ class Comparison:
                 "Date": provenance(results.manifest)["Date"],
             },
             audit=audit.tables if audit else {},
+            self_test=self._self_test.tables if self._self_test else {},
+            self_test_sentences=self._self_test.sentences if self._self_test else (),
         )
 
     @property
@@ -305,7 +313,9 @@ class Comparison:
         """It ends with the conclusion, which is what one sees first on a terminal."""
         table = short_ranking(self._ranking, self.standings()).to_string(index=False)
         warnings = [f"Warning: {text}" for text in self._warnings["text"]]
-        parts = [table, "\n".join([f"Accuracy before removal: {self._accuracy}", *warnings]), str(self.conclusion())]
+        tested = [f"Self-test {self._self_test.state}: {self._self_test.summary}."] if self._self_test else []
+        lines = [f"Accuracy before removal: {self._accuracy}", *tested, *warnings]
+        parts = [table, "\n".join(lines), str(self.conclusion())]
         return printable("\n\n".join(parts))
 
     def _repr_html_(self) -> str:
@@ -382,7 +392,11 @@ class Comparison:
         )
         texts = [f"{_capitalized(text)}." for text in results.noted]
         noted = pd.DataFrame({"kind": "noted before the run", "text": texts}, columns=table.columns).fillna("")
-        return pd.concat([noted, table], ignore_index=True) if texts else table
+        doubts = [
+            {"kind": "self-test", **doubt._asdict()} for doubt in (self._self_test.doubts if self._self_test else ())
+        ]
+        tables = [noted, table, pd.DataFrame(doubts, columns=table.columns)]
+        return pd.concat([one for one in tables if len(one)] or [table], ignore_index=True)
 
     @property
     def _size(self) -> dict[str, str]:

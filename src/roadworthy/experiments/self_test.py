@@ -9,7 +9,7 @@ import pandas as pd
 from roadworthy import statistics
 from roadworthy.core.results import Degraded, Point, Predictions
 from roadworthy.experiments.self_test_record import SelfTestRecord
-from roadworthy.experiments.self_test_words import Doubt, doubts, sentences, summary
+from roadworthy.experiments.self_test_words import Doubt, doubts, rows_of, sentences, summary
 
 SelfTestState = Literal["passed", "not seen", "failed"]
 
@@ -110,9 +110,7 @@ def _randomization(changes: pd.DataFrame, margin: float) -> pd.DataFrame:
     """state: "falls" (clearly), "same maps" (the method does not use the model that it is given), "does not fall" (by
     more than the margin), "not shown"."""
     states = []
-    for row in changes.itertuples():
+    for row in rows_of(changes):
         falls, stays = row.high < 0, row.low > -margin
         states.append("same maps" if row.same else "falls" if falls else "does not fall" if stays else "not shown")
     return changes.assign(state=states)
-
-

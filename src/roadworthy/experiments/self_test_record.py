@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from roadworthy import statistics
 from roadworthy.core.results import Degraded, Point, Predictions
 from roadworthy.experiments.items import Arrays, Item
@@ -82,21 +80,23 @@ def _degraded(item: Item, others: set[str]) -> bool:
 
 def save_self_test(record: SelfTestRecord, store: RunDirectory) -> dict[str, Any]:
     """Write predictions and measurements; returns what describes them."""
-    order, measured = [], {}
+    order, measured = [], []
     for point, predictions in record.predictions.items():
         arrays = prediction_arrays(predictions)
         item = Item("predictions", {**point._asdict(), "subject": checksum(arrays)}, point._asdict())
         store.write(item, arrays)
         order.append(item.id)
-    for imputer, arrays in record.scope.items():
-        item = Item("audit", {"measure": "scope", "imputer": imputer, "subject": checksum(arrays)}, {"imputer": imputer})
-        store.write(item, arrays)
-        measured[imputer] = item.id
+    for imputer, values in record.scope.items():
+        item = Item(
+            "audit", {"measure": "scope", "imputer": imputer, "subject": checksum(values)}, {"imputer": imputer}
+        )
+        store.write(item, values)
+        measured.append({"imputer": imputer, "orders": record.orders[imputer], "item": item.id})
     return {
-        "copies": {name: copy._asdict() for name, copy in record.copies.items()},
+        "copies": [copy._asdict() for copy in record.copies.values()],  # a manifest sorts the names of a table
         "items": order,
         "scope": measured,
-        **{name: getattr(record, name) for name in ("leaders", "negatives", "seed", "orders", "fractions", "share")},
+        **{name: getattr(record, name) for name in ("leaders", "negatives", "seed", "fractions", "share")},
     }
 
 
@@ -107,17 +107,15 @@ def read_self_test(store: RunDirectory, facts: Mapping[str, Any] | None) -> Self
     for id in facts["items"]:
         header, arrays = store.read_file(store.path("predictions", id))
         predictions[Point(**header["label"])] = as_predictions(arrays)
+    copies = [Degraded(**copy) for copy in facts["copies"]]
     return SelfTestRecord(
-        {name: Degraded(**copy) for name, copy in facts["copies"].items()},
+        {copy.name: copy for copy in copies},
         predictions,
         tuple(facts["leaders"]),
         tuple(facts["negatives"]),
         int(facts["seed"]),
-        {
-            name: {key: np.asarray(array) for key, array in store.read_file(store.path("audit", id))[1].items()}
-            for name, id in facts["scope"].items()
-        },
-        {name: tuple(orders) for name, orders in facts["orders"].items()},
+        {row["imputer"]: store.read_file(store.path("audit", row["item"]))[1] for row in facts["scope"]},
+        {row["imputer"]: tuple(row["orders"]) for row in facts["scope"]},
         tuple(facts["fractions"]),
         facts["share"],
     )

@@ -1,6 +1,6 @@
 """The sentences of a self-test: none says more than the interval it rests on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -22,6 +22,11 @@ class Doubt(NamedTuple):
     imputer: str
     evaluator: str
     text: str
+
+
+def rows_of(table: pd.DataFrame) -> Iterator[Any]:
+    """With columns as attributes, whose types pandas cannot know."""
+    return iter(table.itertuples())
 
 
 def summary(order: pd.DataFrame, main: Main) -> str:
@@ -51,11 +56,11 @@ def doubts(tables: Tables) -> tuple[Doubt, ...]:
     """Settings in which the true order is reversed or not seen, and methods that survive randomization."""
     found = []
     for key, rows in table_blocks(tables["known_order"]).items():
-        for row in rows.itertuples():
+        for row in rows_of(rows):
             text = _complaint(row, tables["damage"], _place(key, tables["known_order"]))
             if text:
                 found.append(Doubt(row.method, key.imputer, key.evaluator, text))
-    for row in tables["randomization"].itertuples():
+    for row in rows_of(tables["randomization"]):
         if row.leading and row.amount == 1 and row.state == "does not fall":
             text = f"{row.method} keeps its score if the weights of the model are shuffled: {_change(row)}."
             found.append(Doubt(row.method, row.imputer, row.evaluator, text))
@@ -76,7 +81,7 @@ def _complaint(row: Any, damage: pd.DataFrame, place: str) -> str:
 
 def _not_seen(row: Any, damage: pd.DataFrame, place: str) -> str:
     return (
-        f"With {count(row.images, 'image')} this benchmark cannot see that every image carries another image's map "
+        f"With {count(row.images, 'image')} this benchmark does not see that every image carries another image's map "
         f"({row.method}{place}): the score falls by {_loss(row, damage, 1.0)}. Either these maps say little about "
         "their own image, or the images are too few."
     )
@@ -86,15 +91,17 @@ def _not_seen(row: Any, damage: pd.DataFrame, place: str) -> str:
 
 
 def _known_order(rows: pd.DataFrame, damage: pd.DataFrame, place: str) -> list[str]:
-    lines = [text for row in rows.itertuples() if (text := _complaint(row, damage, place))]
+    lines = [text for row in rows_of(rows) if (text := _complaint(row, damage, place))]
     leading = _methods(rows[rows["leading"].astype(bool)])
-    for smallest, group in leading[leading["state"] == "found"].groupby("smallest", sort=True):
-        first = next(group.itertuples())
+    found = leading[leading["state"] == "found"]
+    for smallest in (share for share in SHARES if (found["smallest"] == share).any()):
+        group = found[found["smallest"] == smallest]
+        first = next(rows_of(group))
         text = f"With {count(int(first.images), 'image')} this benchmark sees damage of {_percent(smallest)} of the "
         text += f"images of {listed(group['method'].tolist())}{place}: the score falls by "
         text += _loss(first, damage, smallest) + (f" ({first.method})." if len(group) > 1 else ".")
         less = [share for share in SHARES if share < smallest]
-        lines.append(f"{text} It cannot see {_percent(less[-1])} damage." if less else text)
+        lines.append(f"{text} It does not see {_percent(less[-1])} damage." if less else text)
     return lines
 
 
@@ -102,7 +109,7 @@ def _loss(row: Any, damage: pd.DataFrame, share: float) -> str:
     same = damage["share"] == share
     for field in (*BlockKey._fields, "score", "method"):
         same &= damage[field] == getattr(row, field)
-    found = next(damage[same].itertuples())
+    found = next(rows_of(damage[same]))
     return f"{_number(found.loss)} {bounds(found.low, found.high)}"
 
 
@@ -118,13 +125,13 @@ def _smoothness(rows: pd.DataFrame, place: str) -> str:
         text = f"Neither blurring nor sharpening clearly raises a score{place}"
         if lost.empty:
             return f"{text}: no copy moves it by more than {largest:.3f}."
-        worst = next(lost.sort_values("change").itertuples())
+        worst = next(rows_of(lost.sort_values("change")))
         return f"{text}; {_copy(worst)} lowers it by {_number(-worst.change)} {bounds(-worst.high, -worst.low)}."
-    best = next(gains.sort_values("change", ascending=False).itertuples())
+    best = next(rows_of(gains.sort_values("change", ascending=False)))
     kind = "smooth" if best.how == "blurred" else "sharp"
     return (
-        f"This benchmark favors {kind} maps by {_number(best.change)} {bounds(best.low, best.high)}{place}: so much does "
-        f"{_copy(best)} gain by {'smoothing' if kind == 'smooth' else 'sharpening'} alone."
+        f"This benchmark favors {kind} maps by {_number(best.change)} {bounds(best.low, best.high)}{place}: so much "
+        f"does {_copy(best)} gain by {'smoothing' if kind == 'smooth' else 'sharpening'} alone."
     )
 
 
@@ -146,7 +153,7 @@ def _scope_of(imputer: str, table: pd.DataFrame) -> str:
     """By the measure that says which fractions are out of scope."""
     distant = "distance" in set(table["measure"])
     shown = table[(table["measure"] == ("distance" if distant else "confidence")) & (table["fraction"] > 0)]
-    worst = next(shown.sort_values("outside", ascending=False).itertuples())
+    worst = next(rows_of(shown.sort_values("outside", ascending=False)))
     what = (
         "are farther from the nearest real image of the predicted class than 95 % of the real images are"
         if distant

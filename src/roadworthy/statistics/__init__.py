@@ -33,6 +33,7 @@ from roadworthy.statistics.pairwise import MARGIN, PAIRWISE_COLUMNS, groups, hol
 from roadworthy.statistics.per_class import per_class
 from roadworthy.statistics.plain_accuracy import plain_accuracy
 from roadworthy.statistics.ranking import methods_by_score, ranking, scores
+from roadworthy.statistics.scope import out_of_scope, scope
 from roadworthy.statistics.scores import (
     SCORES,
     Block,
@@ -44,7 +45,6 @@ from roadworthy.statistics.scores import (
     leading_score,
     preferred_block,
 )
-from roadworthy.statistics.scope import out_of_scope, scope
 from roadworthy.statistics.self_test import copy_changes, known_order
 from roadworthy.statistics.standing import Standing, State, standings
 from roadworthy.statistics.warnings import Ties, warnings

@@ -65,6 +65,7 @@ def out_of_scope(table: pd.DataFrame) -> dict[tuple[str, str], list[float]]:
     by_distance = (table["measure"] == "distance").groupby(table["imputer"]).transform("any")
     table = table[(table["measure"] == "distance") | ~by_distance.astype(bool)]
     found: dict[tuple[str, str], set[float]] = {}
-    for row in table[table["out"].astype(bool)].itertuples():
-        found.setdefault((row.imputer, row.order), set()).add(row.fraction)
+    out = table[table["out"].astype(bool)]
+    for imputer, order, fraction in zip(out["imputer"], out["order"], out["fraction"], strict=True):
+        found.setdefault((imputer, order), set()).add(float(fraction))
     return {setting: sorted(fractions) for setting, fractions in found.items()}

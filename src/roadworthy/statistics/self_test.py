@@ -125,7 +125,7 @@ def _recovery(merit: Array, confidence: float) -> dict[str, float]:
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     drawn = np.round(resampled_means(merit, DRAWS), 12)
     center = np.round(merit.mean(axis=(1, 2)), 12)[None]
-    found = {}
+    found: dict[str, float] = {}
     for name, measure in (("accuracy", _pairs_in_order), ("spearman", _correlation)):
         draws = measure(drawn)
         draws = draws[~np.isnan(draws)]
@@ -204,9 +204,7 @@ def copy_changes(
     return pd.DataFrame(rows, columns=CHANGE_COLUMNS)
 
 
-def _unchanged(
-    predictions: PointPredictions, copies: PointPredictions, named: Mapping[str, Degraded]
-) -> set[str]:
+def _unchanged(predictions: PointPredictions, copies: PointPredictions, named: Mapping[str, Degraded]) -> set[str]:
     """Copies with the probabilities of their originals everywhere, to the bit."""
     different = set()
     for point, predicted in copies.items():
@@ -252,5 +250,3 @@ def _on(predictions: Predictions, ids: NDArray[np.int64]) -> Predictions:
         return predictions
     rows = {int(id): row for row, id in enumerate(predictions.ids)}
     return predictions.take([rows[int(id)] for id in ids])
-
-
