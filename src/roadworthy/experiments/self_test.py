@@ -88,7 +88,7 @@ def self_test_of(
         ),
     }
     return SelfTest(
-        _state(order, main),
+        known_state(order, main),
         summary(order, main),
         sentences(tables, main),
         doubts(tables),
@@ -97,7 +97,7 @@ def self_test_of(
     )
 
 
-def _state(order: pd.DataFrame, main: tuple[str, str]) -> SelfTestState:
+def known_state(order: pd.DataFrame, main: tuple[str, str]) -> SelfTestState:
     """By all scores, a reversal in one order is hidden by the other; whether damage is seen, by the leading score."""
     own = order[(order["evaluator"] == main[0]) & (order["imputer"] == main[1])]
     if own["state"].isin(["reversed", "moved"]).any():

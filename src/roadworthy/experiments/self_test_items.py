@@ -7,6 +7,7 @@ when early stopping stops.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, product
+from math import isqrt
 
 from roadworthy.core.results import Degraded, Point
 from roadworthy.evaluation.experiment import POINT_EVALUATORS, Setting
@@ -21,8 +22,8 @@ SAMPLE = 500
 """Images: blocks are added until there are as many, for all but the known order, which needs all of them."""
 NEGATIVE = "center"
 """The control whose map is the same for every image: nothing is lost if images exchange theirs."""
-GOLDEN = 0.6180339887
-"""Images take the map of the one so far ahead, of all: far in data that are sorted by class, never themselves."""
+AHEAD = 0.618
+"""Images take the map of the one about so far ahead, of all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +145,19 @@ def spaced(blocks: Sequence[Block], images: int) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
+def shift(images: int) -> int:
+    """How far ahead the image is whose map an image takes: a prime number, about 62 % of all images.
+
+    Far, because data may be sorted by class; prime, because their classes may take turns: with k classes, an image k
+    ahead, or a multiple of that, has the same one.
+
+    >>> shift(2), shift(10), shift(64), shift(1000)
+    (1, 7, 41, 619)
+    """
+    prime = (n for n in range(round(AHEAD * images), images) if n > 1 and all(n % k for k in range(2, isqrt(n) + 1)))
+    return next(prime, 1)
+
+
 def donated(blocks: Sequence[Block], block: Block) -> Iterator[tuple[Block, int, int]]:
     """Where the maps for the images of a block come from: blocks with the first and the last of their places.
 
@@ -156,8 +170,7 @@ def donated(blocks: Sequence[Block], block: Block) -> Iterator[tuple[Block, int,
     """
     ends = list(accumulate(len(each.rows) for each in blocks))
     total, position = ends[-1], [each.index for each in blocks].index(block.index)
-    shift = min(max(1, round(GOLDEN * total)), total - 1)
-    at, left = (ends[position] - len(block.rows) + shift) % total, len(block.rows)
+    at, left = (ends[position] - len(block.rows) + shift(total)) % total, len(block.rows)
     while left:
         row = next(row for row, end in enumerate(ends) if at < end)
         start = at - (ends[row] - len(blocks[row].rows))

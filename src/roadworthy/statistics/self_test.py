@@ -53,8 +53,8 @@ def known_order(
     nothing is lost, "still" or "moved" · accuracy, spearman: pairs of copies in their true order, and rank correlation
     with it, with bootstrap intervals · smallest: the smallest share of damaged images that is seen, as are all larger
     ones; NaN if none. The second has a row per share: loss, by how much the copy is worse than the original, with
-    intervals that hold for all pairs of copies in a block and score together. `anytime`: the number of images depended
-    on results, so intervals are by betting.
+    intervals that hold for all pairs of copies in a block, by all its scores, together. `anytime`: the number of images
+    depended on results, so intervals are by betting.
     """
     orders: list[dict[str, Any]] = []
     damage: list[dict[str, Any]] = []
@@ -63,7 +63,7 @@ def known_order(
         for name, pairs in runs.items():
             for copy, original, other in pairs:
                 levels = np.stack([_damaged(original, other, first, share) for share in _LEVELS])
-                tests = len(_PAIRS[0]) * len(pairs)
+                tests = len(_PAIRS[0]) * len(pairs) * len(runs)
                 about = {**block.key._asdict(), "score": name, "leading": name == block.leading_score}
                 about |= {"method": copy.of, "negative": copy.of in negatives}
                 order, rows = _order(levels, SCORES[name], about["negative"], confidence, tests, anytime)

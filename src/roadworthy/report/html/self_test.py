@@ -173,7 +173,7 @@ _PARTS = {
     "damage": (
         "What damage costs",
         "By how much a score falls if that share of the images carry another image's map. Intervals hold for all pairs "
-        "of copies of a setting and score together.",
+        "of copies of a setting, by all scores, together.",
         _damage,
     ),
     "smoothness": (
