@@ -70,6 +70,7 @@ KEYS = [
     *key("evaluation.channel_reduction", ("mean", "", 1, [], True), "evaluation.channel_reduction"),
     *key("evaluation.units", ("superpixels", "", 1, []), "evaluation.units"),
     *key("evaluation.controls", ("random", ["randm"], [1], 7, True), "evaluation.controls"),
+    *key("evaluation.self_test", ("yes", 1, []), "evaluation.self_test"),
     *key("evaluation.copied", ("IG", ["nobody"], [1], 7), "evaluation.copied"),
     *key("evaluation.until", ("rank", "", 1, [], True), "evaluation.until"),
     *key("evaluation.confidence", (0.4, 1.0, 95, "0.95", NAN, INF, True, []), "evaluation.confidence"),

@@ -140,7 +140,7 @@ def test_it_is_saved_with_the_comparison(tested, tmp_path):
 def test_a_leaking_mask_fails_it_and_warns():
     """The color that fills is as bright as the evidence: the mask shows the class of the map's own image."""
     sides = worlds.sides(n=64)
-    options = {**OPTIONS, "fractions": (0.1, 0.2), "controls": ("center",), "self_test": True}
+    options = {**OPTIONS, "fractions": (0.1, 0.25), "controls": ("center",), "self_test": True}
     comparison = rw.compare(
         sides.model, (sides.images, sides.labels), {"truth": sides.truth}, imputers=rw.Constant(0.9), **options
     )
