@@ -12,7 +12,7 @@ PUBLIC = {
     "CONTROLS", "FRACTIONS", "PAPER_FRACTIONS", "REGISTRY",
     "Attribution", "Audit", "Batch", "Blur", "Comparison", "Conclusion", "Constant", "DataLike", "Dataset",
     "DatasetMean", "Evaluator", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key", "MethodLike",
-    "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Plan", "Point", "Predictions", "Recipe",
+    "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Plan", "Point", "Predictions", "Recipe", "SelfTest",
     "attributions", "compare", "datasets", "errors", "impute", "imputers", "load", "models", "read_plan",
     "removal_mask", "road", "run", "statistics",
 }  # fmt: skip
