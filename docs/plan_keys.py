@@ -26,7 +26,9 @@ EVALUATION = {
     "self_test": "evaluate damaged copies of the leading methods, too ([self-test.md](self-test.md))",
     "target": "the class that is explained ([targets.md](targets.md))",
     "channel_reduction": "how the channels of a map become one",
-    "units": "what is removed at a time",
+    "units": 'what is removed at a time: a name, a table such as `{ name = "patches", size = 16 }`, or your own '
+    '`"module:function"` ([units.md](units.md))',
+    "unit_reduction": "how maps are pooled to units",
     "until": "stop early, when all or the best of your methods are separated or tied; by default never",
     "population": 'what early stopping is about: images like these, or this data set alone (`"finite"`, fewer images)',
     "confidence": "of all intervals ([statistics.md](statistics.md))",
@@ -111,6 +113,8 @@ def schema(table: Any) -> dict[str, Any]:
 
 def kind(key: Mapping[str, Any]) -> str:
     """A type and its limits, in words."""
+    if not key.keys() - {"title"}:
+        return "string or table"
     if "enum" in key:
         return " · ".join(f'`"{name}"`' for name in key["enum"])
     if key.get("type") == "array":
@@ -131,7 +135,7 @@ def written(value: Any) -> str:
     if value is None or value == () or value == "":
         return ""
     if isinstance(value, Mapping):
-        value = tuple(value)
+        value = value["name"] if value.keys() == {"name"} else tuple(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(written(entry) for entry in value) + "]"
     return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else f"{value}"

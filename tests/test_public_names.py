@@ -11,8 +11,9 @@ PROJECT = Path(__file__).parent.parent
 PUBLIC = {
     "CONTROLS", "FRACTIONS", "PAPER_FRACTIONS", "REGISTRY",
     "Attribution", "Audit", "Batch", "Blur", "Comparison", "Conclusion", "Constant", "DataLike", "Dataset",
-    "DatasetMean", "Evaluator", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key", "MethodLike",
-    "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Plan", "Point", "Predictions", "Recipe", "SelfTest",
+    "DatasetMean", "Evaluator", "FeatureMask", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key",
+    "MethodLike", "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Patches", "Plan", "Point", "Predictions",
+    "Recipe", "SelfTest", "Superpixels", "Tokens", "Units", "UnitsLike",
     "attributions", "compare", "datasets", "errors", "impute", "imputers", "load", "models", "read_plan",
     "removal_mask", "road", "run", "statistics",
 }  # fmt: skip

@@ -59,6 +59,24 @@ def quadrants(n: int = 64, size: int = 12, channels: int = 3) -> World:
     return World(Quadrants(), images, labels, truth)
 
 
+class OnePatch(nn.Module):
+    """The class is whether one patch, rows 4 to 7 and columns 8 to 11, is bright; nothing else matters."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        bright = (images[:, :, 4:8, 8:12].mean(dim=(1, 2, 3)) - 0.5) * 20
+        return torch.stack([-bright, bright], dim=1)
+
+
+def one_patch(n: int = 40, size: int = 16, channels: int = 3) -> World:
+    """The patch in row 1 and column 2 of a grid of 4×4 pixels is bright or dark."""
+    images = Key(6).fold("one patch").uniform(range(n), (channels, size, size)) * 0.4 + 0.3
+    labels = torch.arange(n) % 2
+    images[:, :, 4:8, 8:12] += torch.where(labels == 1, 0.3, -0.3)[:, None, None, None]
+    truth = torch.zeros(n, size, size)
+    truth[:, 4:8, 8:12] = 1
+    return World(OnePatch(), images, labels, truth)
+
+
 class Sides(nn.Module):
     """The class is the brighter side."""
 

@@ -7,6 +7,7 @@ from torch import nn
 
 import roadworthy as rw
 from roadworthy.core.random import Key
+from roadworthy.evaluation.units import UnitSetting
 from roadworthy.experiments.adapt import as_method
 
 KEY = Key(0).fold("maps")
@@ -134,3 +135,51 @@ def test_a_class_needs_no_wrapper_in_compare(model, batch):
     )  # fmt: skip
     by_class, by_object = comparison.ranking().set_index("method")["srg"][["class", "object"]]
     assert by_class == by_object
+
+
+# ── regions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+REGIONS = {
+    "FeatureAblation": {},
+    "ShapleyValueSampling": {"n_samples": 3},
+    "Lime": {"n_samples": 20},
+    "KernelShap": {"n_samples": 20},
+}
+
+
+@pytest.mark.filterwarnings("ignore:You are providing multiple inputs for Lime")
+@pytest.mark.parametrize("name", REGIONS)
+def test_methods_of_regions_explain_the_patches_of_the_experiment(name, network, model, batch, inputs):
+    options, divided = REGIONS[name], UnitSetting(rw.Patches(5))(batch)
+    theirs = getattr(captum.attr, name)(network)
+    with KEY.fold("captum", *batch.ids.tolist()).torch_rng():
+        expected = theirs.attribute(
+            inputs.clone(), target=batch.labels, feature_mask=divided.units.labels[:, None], **options
+        )
+    maps = method(rw.attributions.Captum(theirs, **options), batch)(model, divided, KEY)
+    assert torch.allclose(maps, expected.float(), rtol=1e-5, atol=1e-6)
+    pooled = divided.units.pool(maps.sum(dim=1))
+    assert torch.allclose(divided.units.on_pixels(pooled), maps.sum(dim=1).double(), atol=1e-5)  # one value per patch
+
+
+def test_regions_of_each_image_are_explained_with_their_own_number_of_units(network, model, batch, inputs):
+    """Captum takes the largest label of a batch as the number of regions of all its images."""
+    size = batch.images.shape[-1]
+    labels = torch.stack(
+        [torch.arange(size**2).reshape(size, size) * (3 + row % 2) // size**2 for row in range(len(batch))]
+    )
+    divided = UnitSetting(rw.FeatureMask(labels, ids=batch.ids))(batch)
+    maps = rw.attributions.Captum(captum.attr.FeatureAblation)(model, divided, KEY)
+    theirs = captum.attr.FeatureAblation(network)
+    for row in range(len(batch)):
+        alone = theirs.attribute(
+            inputs[row : row + 1], target=batch.labels[row : row + 1], feature_mask=labels[row][None, None]
+        )
+        assert torch.allclose(maps[row : row + 1], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_an_own_feature_mask_is_kept(model, batch):
+    size = batch.images.shape[-1]
+    halves = (torch.arange(size * size).reshape(1, 1, size, size) * 2 // size**2).long()
+    ours = rw.attributions.Captum(captum.attr.FeatureAblation, feature_mask=halves)
+    assert torch.equal(ours(model, UnitSetting(rw.Patches(4))(batch), KEY), ours(model, batch, KEY))

@@ -106,7 +106,6 @@ COMPARE = [
     *argument("recipe", ("huge", "", "Tiny"), InputError, "choose from", **{k: v for k, v in TRAIN.items() if k != "recipe"}),
     Row("compare: retrain with precomputed maps", compare(**TRAIN), InputError, "leave 'retrain' out"),
     *argument("train", (7, "train", object(), (1, 2, 3)), InputError, "give", evaluators="retrain", recipe="tiny", methods={"G": "gradient"}),
-    *argument("units", ("superpixels", "", None, 1, "pixel"), InputError, "pixels"),
     *argument("fractions", ([], (), np.array([])), RangeError, "give fractions"),
     *argument("fractions", ((1.1,), (-0.1,), (float("nan"),), (float("inf"),), (0.5, 50), [10], 2.0), RangeError, r"in \[0, 1\]"),
     *argument("fractions", ((0,), (0.0, 0.0)), InputError, "add a fraction"),

@@ -15,7 +15,9 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from roadworthy.attributions.layouts import channels_first
+from roadworthy.core.device import CPU
 from roadworthy.core.errors import InputError, ShapeError, UpsampledMapsWarning
+from roadworthy.core.partitions import Partition
 from roadworthy.core.types import Ids, Images, Maps
 
 ChannelReduction = Literal["sum", "abs_sum", "max_abs"]
@@ -35,10 +37,18 @@ def reduced(maps: Tensor, channel_reduction: ChannelReduction) -> Maps:
     return _REDUCTIONS[channel_reduction](maps)
 
 
-def as_maps(name: str, maps: Any, ids: Ids, images: Images, channel_reduction: ChannelReduction = "sum") -> Maps:
+def as_maps(
+    name: str,
+    maps: Any,
+    ids: Ids,
+    images: Images,
+    channel_reduction: ChannelReduction = "sum",
+    units: Partition | None = None,
+) -> Maps:
     """Check what method `name` returned for these images and convert it to maps `(n, h, w)` on the CPU.
 
-    They are float32; float64 where float32 would make different values equal, and so lose their order.
+    They are float32; float64 where float32 would make different values equal, and so lose their order. Maps of the grid
+    of `units` have a value for each patch, which its pixels get as it is; other small maps are upsampled.
     """
     if not isinstance(maps, Tensor | np.ndarray):
         raise ShapeError(f"{name} returned a {type(maps).__name__}: return a tensor of maps (n, h, w)")
@@ -57,13 +67,21 @@ def as_maps(name: str, maps: Any, ids: Ids, images: Images, channel_reduction: C
         raise InputError(f"{name}: NaN in the maps of images {abbreviated(ids[bad])}: fix or leave out these images")
     floats = _as_floats(name, maps)
     if maps.shape[-2:] == images.shape[-2:]:
+        if units is not None and units.adds:
+            _check_finite(name, floats, ids, "cannot be averaged or added in a unit")
         return floats  # infinite values have a rank
-    if (bad := floats.isinf().flatten(1).any(dim=1)).any():  # interpolation would spread them, and inf − inf is NaN
-        raise InputError(
-            f"{name}: infinite values in the maps of images {abbreviated(ids[bad])}, which are smaller than the "
-            "images and cannot be upsampled: give finite ones"
-        )
+    if units is not None and tuple(maps.shape[-2:]) == units.grid:
+        return units.to(CPU).painted(floats.flatten(1))
+    # Interpolation would spread infinite values, and inf − inf is NaN.
+    _check_finite(name, floats, ids, "are smaller than the images and cannot be upsampled")
     return _upsampled(name, floats, images)
+
+
+def _check_finite(name: str, maps: Maps, ids: Ids, reason: str) -> None:
+    if (bad := maps.isinf().flatten(1).any(dim=1)).any():
+        raise InputError(
+            f"{name}: infinite values in the maps of images {abbreviated(ids[bad])}, which {reason}: give finite ones"
+        )
 
 
 def _as_floats(name: str, maps: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Images, Labels, Maps, Order, Ranks, Removed
 from roadworthy.evaluation.orders import rank
 from roadworthy.evaluation.sweep import imputed
+from roadworthy.evaluation.units import PIXELS, UnitSetting
 from roadworthy.imputers import NoisyLinear
 
 Array = NDArray[np.float64]
@@ -77,6 +78,7 @@ def geometry_of(
     imputer: NoisyLinear = NoisyLinear(),  # noqa: B008  a frozen value
     size: int = 64,
     advance: Callable[[int], object] = lambda images: None,
+    units: UnitSetting = PIXELS,
 ) -> Geometry:
     """The geometry of every method on `data`; `labels` replace the data's own.
 
@@ -87,7 +89,7 @@ def geometry_of(
         start = 0
         for batch in data.batches(size):
             rows = slice(start, start + len(batch))
-            yield rows, replace(batch, labels=labels[rows])
+            yield rows, replace(units(batch), labels=labels[rows])
             start = rows.stop
 
     def batches_with_maps() -> Iterator[tuple[Batch, dict[str, Maps]]]:
@@ -125,7 +127,7 @@ def measure_geometry(
     for batch, by_method in batches:
         centered = replace(batch, images=batch.images - torch.stack([means[label] for label in batch.labels.tolist()]))
         for method, maps in by_method.items():
-            ranks_by_order = rank(orders, maps, batch.ids, key)
+            ranks_by_order = rank(orders, maps, batch.ids, key, batch.units)
             blur.setdefault(method, []).append(blurriness(next(iter(ranks_by_order.values()))))
             for order, ranks in ranks_by_order.items():
                 for fraction, (removed, restored) in zip(

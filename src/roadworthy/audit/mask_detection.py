@@ -88,8 +88,9 @@ def train_mask_detector(
         for pass_key in (key.fold("epoch", epoch, "round", number) for number in range(passes)):
             order = torch.from_numpy(pass_key.fold("shuffle").permutation(0, len(batch)))
             for rows in torch.split(order, RECIPE.batch_size):
-                removed = of_either_kind(batch.ids[rows], size, MAX_REMOVED, pass_key)
-                yield imputer(batch[rows], removed, pass_key), removed[:, None].float()
+                piece = batch[rows]
+                removed = of_either_kind(piece.ids, size, MAX_REMOVED, pass_key, piece.units)
+                yield imputer(piece, removed, pass_key), removed[:, None].float()
 
     fit(network, batches, RECIPE, key=key, loss=binary_cross_entropy_with_logits, on_epoch=on_epoch)
     return network.eval()

@@ -9,6 +9,7 @@ import torch
 from scipy.ndimage import gaussian_filter
 
 from roadworthy.core.errors import RangeError
+from roadworthy.core.partitions import Partition
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Ids, Ranks, Removed
 
@@ -23,13 +24,17 @@ _ROUNDING = 1e-9
 and below what a decimal fraction that means less than half a pixel falls short of it (1e-7 for seven decimals)."""
 
 
-def removed_at(ranks: Ranks, fraction: float) -> Removed:
-    """Remove the first floor(fraction·h·w + ½) pixels of each image."""
-    return ranks < count(fraction, ranks.shape[-2] * ranks.shape[-1])
+def removed_at(ranks: Ranks, fraction: float, units: Partition | None = None) -> Removed:
+    """Remove the first floor(fraction·k + ½) of the k units of each image; without units, of its h·w pixels."""
+    if units is None:
+        return ranks < count(fraction, ranks.shape[-2] * ranks.shape[-1])
+    if len(set(units.counts)) == 1:
+        return ranks < count(fraction, units.counts[0])
+    return ranks < (fraction * units.numbers + 0.5 + _ROUNDING).floor()
 
 
 def count(fraction: float, pixels: int) -> int:
-    """The number of pixels that `fraction` removes: floor(fraction·pixels + ½), exact for decimal fractions.
+    """The number of pixels, or units, that `fraction` removes: floor(fraction·pixels + ½), exact for decimal fractions.
 
     >>> [count(fraction, 784) for fraction in (0, 0.1, 0.5, 1)], count(0.29, 50)
     ([0, 78, 392, 784], 15)
@@ -56,19 +61,25 @@ _BLOB_SIZE = 0.1
 
 
 class Masks(Protocol):
-    def __call__(self, ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
+    def __call__(self, ids: Ids, shape: tuple[int, int], key: Key, units: Partition | None = None) -> Ranks:
         """Random ranks for images of `(height, width)`, by key and id."""
 
 
-def scattered(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
-    """Independent pixels: a uniformly random permutation."""
-    return _ranks(key.uniform(ids, (shape[0] * shape[1],)), shape)
+def scattered(ids: Ids, shape: tuple[int, int], key: Key, units: Partition | None = None) -> Ranks:
+    """Independent pixels, or units: a uniformly random permutation."""
+    if units is None:
+        return _ranks(key.uniform(ids, (shape[0] * shape[1],)), shape)
+    return units.joined([_ranks(key.uniform(ids[rows], (number,))) for number, rows in units.groups(len(ids))])
 
 
-def blobs(ids: Ids, shape: tuple[int, int], key: Key) -> Ranks:
-    """Contiguous regions: the ranks of smoothed noise."""
+def blobs(ids: Ids, shape: tuple[int, int], key: Key, units: Partition | None = None) -> Ranks:
+    """Contiguous regions: the ranks of smoothed noise, pooled to units."""
     smooth = gaussian_filter(key.normal(ids, shape).numpy(), max(1.0, _BLOB_SIZE * min(shape)), axes=(1, 2))
-    return _ranks(torch.from_numpy(smooth).flatten(1), shape)
+    field = torch.from_numpy(smooth)
+    if units is None:
+        return _ranks(field.flatten(1), shape)
+    pooled = units.pool(field).to(field.dtype)
+    return units.joined([_ranks(pooled[rows, :number]) for number, rows in units.groups(len(ids))])
 
 
 MASKS: Mapping[str, Masks] = {"scatter": scattered, "blobs": blobs}
@@ -77,21 +88,26 @@ MASKS: Mapping[str, Masks] = {"scatter": scattered, "blobs": blobs}
 def random_removal(batch: Batch, masks: str, fraction: float, key: Key) -> Removed:
     """Remove exactly `fraction` of each image, by the kind of mask named in `MASKS`."""
     height, width = batch.images.shape[-2:]
-    return removed_at(MASKS[masks](batch.ids, (height, width), key.fold(masks)), fraction)
+    return removed_at(MASKS[masks](batch.ids, (height, width), key.fold(masks), batch.units), fraction, batch.units)
 
 
-def at_random_shares(ranks: Ranks, ids: Ids, largest: float, key: Key) -> Removed:
-    """Remove the first pixels of each image by rank, a random fraction below `largest`."""
+def at_random_shares(ranks: Ranks, ids: Ids, largest: float, key: Key, units: Partition | None = None) -> Removed:
+    """Remove the first pixels, or units, of each image by rank, a random fraction below `largest`."""
     fractions = key.fold("share").uniform(ids, (1,))[:, 0] * largest
-    counts = torch.tensor([count(float(fraction), ranks[0].numel()) for fraction in fractions])
+    numbers = (ranks[0].numel(),) if units is None else units.counts
+    each = numbers * len(fractions) if len(numbers) == 1 else numbers
+    pairs = zip(fractions, each, strict=True)
+    counts = torch.tensor([min(count(float(one), number), number - 1) for one, number in pairs])  # one is kept
     return ranks < counts[:, None, None]
 
 
-def of_either_kind(ids: Ids, shape: tuple[int, int], largest: float, key: Key) -> Removed:
+def of_either_kind(
+    ids: Ids, shape: tuple[int, int], largest: float, key: Key, units: Partition | None = None
+) -> Removed:
     """Scattered pixels or blobs, with probability ½ each per image; a random fraction below `largest`."""
     scatter = key.fold("kind").uniform(ids, (1, 1)) < 0.5
-    ranks = torch.where(scatter, scattered(ids, shape, key.fold("scatter")), blobs(ids, shape, key.fold("blobs")))
-    return at_random_shares(ranks, ids, largest, key)
+    kinds = (scattered(ids, shape, key.fold("scatter"), units), blobs(ids, shape, key.fold("blobs"), units))
+    return at_random_shares(torch.where(scatter, *kinds), ids, largest, key, units)
 
 
 def random_masks(ids: Ids, shape: tuple[int, int], largest: float, kind: str, key: Key) -> Removed:
@@ -101,5 +117,5 @@ def random_masks(ids: Ids, shape: tuple[int, int], largest: float, kind: str, ke
     return at_random_shares(MASKS[kind](ids, shape, key.fold(kind)), ids, largest, key)
 
 
-def _ranks(field: torch.Tensor, shape: tuple[int, int]) -> Ranks:
-    return field.argsort(dim=1).argsort(dim=1).reshape(-1, *shape)
+def _ranks(field: torch.Tensor, shape: tuple[int, ...] = (-1,)) -> Ranks:
+    return field.argsort(dim=1).argsort(dim=1).reshape(len(field), *shape)

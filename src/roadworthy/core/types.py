@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from roadworthy.core.partitions import Partition
 from roadworthy.core.random import Key
 
 Ids = Tensor
@@ -21,7 +22,7 @@ Labels = Tensor
 Maps = Tensor
 """float32 `(n, h, w)`, higher = more relevant; float64 where float32 would lose the order."""
 Ranks = Tensor
-"""int64 `(n, h, w)`, a permutation per image; rank 0 is removed first."""
+"""int64 `(n, h, w)`, a permutation per image; rank 0 is removed first. The pixels of a unit have one rank."""
 Removed = Tensor
 """bool `(n, h, w)`, True = removed. The only mask, the only polarity."""
 
@@ -35,12 +36,15 @@ class Batch:
     ids: Ids
     images: Images
     labels: Labels
+    units: Partition | None = None
+    """what is removed at a time, `units.labels` for methods that explain regions; None for pixels"""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, rows: slice | Tensor) -> "Batch":
-        return Batch(self.ids[rows], self.images[rows], self.labels[rows])
+        units = None if self.units is None else self.units[rows]
+        return Batch(self.ids[rows], self.images[rows], self.labels[rows], units)
 
     def split(self, size: int) -> "Iterator[tuple[slice, Batch]]":
         """Consecutive pieces of at most `size` images, each with its rows."""
@@ -49,12 +53,13 @@ class Batch:
             yield rows, self[rows]
 
     def repeated(self, times: int) -> "Batch":
-        """All images again and again."""
+        """All images again and again, without their units."""
         return Batch(self.ids.repeat(times), self.images.repeat(times, 1, 1, 1), self.labels.repeat(times))
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch with images and labels on `device`. Ids stay on the CPU, where random numbers are drawn."""
-        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
+        units = None if self.units is None else self.units.to(device)
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device), units=units)
 
 
 class Model(Protocol):
@@ -98,6 +103,16 @@ class Order(Protocol):
 
     def __call__(self, maps: Maps, ids: Ids, key: Key) -> Ranks:
         """Rank the pixels of each image by when they are removed; break ties by key and id."""
+
+
+class Units(Protocol):
+    """What is removed at a time. Any function batch -> labels is one."""
+
+    def __call__(self, batch: Batch, /) -> Tensor:
+        """The unit of each pixel: integers `(n, h, w)`, or `(1, h, w)` for all images, from 0 to k − 1 without gaps.
+
+        Images may be on any device and may have different numbers of units. The same image must get the same units.
+        """
 
 
 class Imputer(Protocol):

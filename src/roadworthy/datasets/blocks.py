@@ -56,4 +56,5 @@ def _joined(batches: Iterator[Batch]) -> Batch:
     parts = list(batches)
     if len(parts) == 1:
         return parts[0]
-    return Batch(*(torch.cat([getattr(part, name) for part in parts]) for name in ("ids", "images", "labels")))
+    ids, images, labels = (torch.cat([getattr(part, name) for part in parts]) for name in ("ids", "images", "labels"))
+    return Batch(ids, images, labels)

@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 from roadworthy.attributions.maps import ChannelReduction
 from roadworthy.core.random import Key
 from roadworthy.core.types import Attribution, Dataset, Imputer, Order
+from roadworthy.evaluation.units import PIXELS, UnitSetting
 from roadworthy.models.normalized import Normalized
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.loop import Loss
@@ -50,6 +51,8 @@ class Experiment:
     target: Target = "label"
     """the class that is explained and whose probability is reported; accuracy is always against the label"""
     channel_reduction: ChannelReduction = "sum"
+    units: UnitSetting = PIXELS
+    """what is removed at a time; called with a batch, it attaches the units of its images"""
     map_seed: int = 0
     map_batch_size: int = 64
     """images explained at once; separate from `batch_size`, which may change without changing a map"""

@@ -53,7 +53,7 @@ class Guard:
 
 
 def _copied(batch: Batch) -> Batch:
-    return Batch(batch.ids.clone(), batch.images.clone(), batch.labels.clone())
+    return Batch(batch.ids.clone(), batch.images.clone(), batch.labels.clone(), batch.units)
 
 
 def _warn(text: str) -> None:

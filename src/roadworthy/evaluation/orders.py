@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from roadworthy.core.device import CPU, on_device, shuffles, stays_on_device
+from roadworthy.core.partitions import Partition, on
 from roadworthy.core.random import Key
 from roadworthy.core.types import Ids, Maps, Order, Ranks
 
@@ -53,8 +54,15 @@ def backwards(ranks: Ranks) -> Ranks:
     return ranks.shape[-2] * ranks.shape[-1] - 1 - ranks
 
 
-def rank(orders: Mapping[str, Order], maps: Maps, ids: Ids, key: Key) -> dict[str, Ranks]:
-    """The ranks of every order by name, on the device of `maps`; an order and its reverse are sorted once."""
+def rank(
+    orders: Mapping[str, Order], maps: Maps, ids: Ids, key: Key, units: Partition | None = None
+) -> dict[str, Ranks]:
+    """The ranks of every order by name, on the device of `maps`; an order and its reverse are sorted once.
+
+    With `units`, maps are pooled to them, and each pixel gets the rank of its unit.
+    """
+    if units is not None:
+        return _ranked_units(orders, maps, ids, key, units)
     sorts = {name: order.of if isinstance(order, Reversed) else order for name, order in orders.items()}
     ranks = {order: _ranked(order, maps, ids, key) for order in set(sorts.values())}
     return {
@@ -63,16 +71,30 @@ def rank(orders: Mapping[str, Order], maps: Maps, ids: Ids, key: Key) -> dict[st
     }
 
 
+def _ranked_units(orders: Mapping[str, Order], maps: Maps, ids: Ids, key: Key, units: Partition) -> dict[str, Ranks]:
+    """An order sees the units as the pixels of a small image: of their grid, or of a single row."""
+    values = units.pool(maps)
+    groups = [
+        rank(orders, values[on(rows, values.device), :number].reshape(-1, *units.shape(number)), ids[rows], key)
+        for number, rows in units.groups(len(ids))
+    ]
+    return {name: units.joined([group[name] for group in groups]) for name in orders}
+
+
 def _ranked(order: Order, maps: Maps, ids: Ids, key: Key) -> Ranks:
     if stays_on_device(order) or maps.device == CPU:
         return order(maps, ids, key)
     return order(maps.cpu(), ids, key).to(maps.device)
 
 
-def draw_ties(orders: Sequence[Order], ids: Ids, pixels: int, key: Key, device: torch.device) -> None:
+def draw_ties(
+    orders: Sequence[Order], ids: Ids, pixels: int, key: Key, device: torch.device, units: Partition | None = None
+) -> None:
     """Draw the tie-breaking for these images and move it to `device`, before they are ranked there."""
-    if device != CPU and any(stays_on_device(order) for order in orders):
-        shuffles(key.fold("ties"), tuple(ids.tolist()), pixels, device)
+    if device == CPU or not any(stays_on_device(order) for order in orders):
+        return
+    for number, rows in [(pixels, slice(None))] if units is None else units.groups(len(ids)):
+        shuffles(key.fold("ties"), tuple(ids[rows].tolist()), number, device)
 
 
 def _shuffled_ranks(maps: Tensor, shuffled: Tensor) -> Tensor:

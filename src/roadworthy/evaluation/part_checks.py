@@ -44,18 +44,19 @@ def _warn(what: str, cause: str) -> None:
     )
 
 
-def check_ranks(name: str, ranks: Ranks, images: Images) -> None:
-    """An order must return a permutation of the pixels of each image."""
-    shape = (len(images), *images.shape[-2:])
+def check_ranks(name: str, ranks: Ranks, batch: Batch) -> None:
+    """An order must return a permutation of the pixels, or units, of each image."""
+    shape = (len(batch), *batch.images.shape[-2:])
     if not isinstance(ranks, torch.Tensor) or tuple(ranks.shape) != shape:
         returned = tuple(ranks.shape) if isinstance(ranks, torch.Tensor) else f"a {type(ranks).__name__}"
         raise ShapeError(f"order {name!r} returned {returned}: return ranks {shape}, 0 is removed first")
-    pixels = torch.arange(shape[1] * shape[2], device=ranks.device)
-    if not (ranks.flatten(1).sort(dim=1).values == pixels).all():
-        raise InputError(
-            f"order {name!r} returned ranks that are no permutation: give each pixel of an image a rank of its own, "
-            f"from 0 to {len(pixels) - 1}"
-        )
+    thing, numbers = ("pixel", (shape[1] * shape[2],)) if batch.units is None else ("unit", batch.units.counts)
+    for own, number in zip(ranks.flatten(1).cpu(), numbers * (len(batch) if len(numbers) == 1 else 1), strict=True):
+        if not torch.equal(torch.unique(own), torch.arange(number)):
+            raise InputError(
+                f"order {name!r} returned ranks that are no permutation: give each {thing} of an image a rank of its "
+                f"own, from 0 to {number - 1}"
+            )
 
 
 def check_imputed(name: str, batch: Batch, removed: Removed, filled: Images) -> None:

@@ -14,12 +14,14 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from roadworthy.core.errors import InputError, ModelError, RangeError, ShapeError, TrainingError
-from roadworthy.core.masks import at_random_shares, scattered
+from roadworthy.core.masks import at_random_shares, removed_at, scattered
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Dataset, Ids, Images, Imputer, Maps, Order, Removed
 from roadworthy.datasets.subsets import spans
 from roadworthy.evaluation.checks import check_factory, check_labeled
-from roadworthy.evaluation.sweep import imputed
+from roadworthy.evaluation.orders import rank
+from roadworthy.evaluation.sweep import filled
+from roadworthy.evaluation.units import PIXELS, UnitSetting
 from roadworthy.models.normalized import Normalized, as_model
 from roadworthy.training.checkpoints import CheckpointFile
 from roadworthy.training.loop import EpochRecord, Loss
@@ -61,6 +63,8 @@ class Retrain:
     augment: Augment | None = None
     checkpoint: Path | None = None
     device: torch.device | str = "cpu"
+    units: UnitSetting = PIXELS
+    """what is removed at a time"""
     on_epoch: Callable[[EpochRecord], object] | None = None
 
     def __post_init__(self) -> None:
@@ -74,20 +78,18 @@ class Retrain:
 
     def fit(self, order: Order, imputer: Imputer, fraction: float, key: Key) -> TrainingResult:
         data = readable(self.train.data)
-        ranks = order(self.train.maps, data.ids, key.fold("train"))
+        removed = self._removed(data, order, fraction, key.fold("train"))
         point_key = key.fold("retrained")
 
         def impute(batch: Batch, rows: Ids, now: Key) -> Images:
-            ((_, images),) = imputed(imputer, batch, ranks[rows], (fraction,), now)
-            return images
+            return filled(imputer, batch, removed[rows], now)
 
         def imputed_test() -> Filled:
             if self.test is None:
                 return
             for span, batch in zip(spans(len(self.test.data), 256), self.test.data.batches(256), strict=True):
-                test_ranks = order(self.test.maps[span], batch.ids, key)
-                ((_, images),) = imputed(imputer, batch, test_ranks, (fraction,), key)
-                yield images, batch.labels
+                mask = _mask(order, self.test.maps[span], self.units(batch), fraction, key)
+                yield filled(imputer, batch, mask, key), batch.labels
 
         trainer = Trainer(
             self.recipe,
@@ -101,6 +103,15 @@ class Retrain:
             self.on_epoch,
         )
         return _fitted(trainer, self._begin(point_key.fold("init")), f"fraction {fraction:g}, seed {key.seed}")
+
+    def _removed(self, data: Dataset, order: Order, fraction: float, key: Key) -> Removed:
+        """The mask of every train image; images are read only if their units need them."""
+        if self.units.pixels:
+            return removed_at(order(self.train.maps, data.ids, key), fraction)
+        batches = zip(spans(len(data), 256), data.batches(256), strict=True)
+        return torch.cat(
+            [_mask(order, self.train.maps[span], self.units(batch), fraction, key) for span, batch in batches]
+        )
 
     def _begin(self, key: Key) -> Normalized:
         if self.network is None:
@@ -126,6 +137,7 @@ class FineTuned:
     loss: Loss = cross_entropy
     augment: Augment | None = None
     checkpoint: Path | None = None
+    units: UnitSetting = PIXELS
     on_epoch: Callable[[EpochRecord], object] | None = None
 
     def __post_init__(self) -> None:
@@ -139,7 +151,7 @@ class FineTuned:
         model_key = key.fold("mask-tuned")
 
         def impute(batch: Batch, rows: Ids, now: Key) -> Images:
-            return imputer(batch, random_masks(batch, self.largest, now), now)
+            return imputer(batch, random_masks(self.units(batch), self.largest, now), now)
 
         trainer = Trainer(
             self.recipe,
@@ -156,10 +168,14 @@ class FineTuned:
 
 
 def random_masks(batch: Batch, largest: float, key: Key) -> Removed:
-    """A random fraction below `largest` of each image's pixels; both depend on key and id alone."""
+    """A random fraction below `largest` of each image's pixels, or units; both depend on key and id alone."""
     height, width = batch.images.shape[-2:]
-    ranks = scattered(batch.ids, (height, width), key.fold("masks"))
-    return at_random_shares(ranks, batch.ids, largest, key)
+    ranks = scattered(batch.ids, (height, width), key.fold("masks"), batch.units)
+    return at_random_shares(ranks, batch.ids, largest, key, batch.units)
+
+
+def _mask(order: Order, maps: Maps, batch: Batch, fraction: float, key: Key) -> Removed:
+    return removed_at(rank({"": order}, maps, batch.ids, key, batch.units)[""], fraction, batch.units)
 
 
 def _fitted(trainer: Trainer, model: Normalized, point: str) -> TrainingResult:

@@ -17,6 +17,7 @@ from roadworthy.attributions.maps import ChannelReduction, as_maps
 from roadworthy.core.device import CPU, ahead, moved, stays_on_device, sweep_device
 from roadworthy.core.errors import ShapeError
 from roadworthy.core.masks import removed_at
+from roadworthy.core.partitions import Partition
 from roadworthy.core.random import Key
 from roadworthy.core.results import Predictions
 from roadworthy.core.types import (
@@ -69,7 +70,9 @@ def explain(
     for name, method in methods.items():
         try:
             with guard.watching(name):
-                maps[name] = as_maps(name, computed(method), batch.ids, batch.images, channel_reduction).clone()
+                maps[name] = as_maps(
+                    name, computed(method), batch.ids, batch.images, channel_reduction, batch.units
+                ).clone()
         except Exception as error:
             error.add_note(f"while computing the maps of {name!r}, called as method(model, batch, key)")
             raise
@@ -95,12 +98,12 @@ def imputed(
     together = max(1, IMPUTED_AT_ONCE // max(1, batch.images.nbytes))
     for start in range(0, len(fractions), together):
         chunk = fractions[start : start + together]
-        masks = [removed_at(ranks, fraction) for fraction in chunk]
-        images = _filled(imputer, batch.repeated(len(chunk)), torch.cat(masks), key)
+        masks = [removed_at(ranks, fraction, batch.units) for fraction in chunk]
+        images = filled(imputer, batch.repeated(len(chunk)), torch.cat(masks), key)
         yield from zip(masks, torch.split(images, len(batch)), strict=True)
 
 
-def _filled(imputer: Imputer, batch: Batch, removed: Removed, key: Key) -> Images:
+def filled(imputer: Imputer, batch: Batch, removed: Removed, key: Key) -> Images:
     """On the device of the batch, also by an imputer that knows the CPU only."""
     device, shape = batch.images.device, tuple(batch.images.shape)
     if device == CPU or stays_on_device(imputer):
@@ -177,7 +180,10 @@ def sweep(
 
 def _placed(batch: Batch, maps: Maps, targets: Labels, device: torch.device) -> Piece:
     images, maps, placed_targets = (moved(tensor, device) for tensor in (batch.images, maps, targets))
-    return Piece(replace(batch, images=images), maps, placed_targets, _numpy(batch.ids), _numpy(batch.labels))
+    units = None if batch.units is None else batch.units.to(device)
+    return Piece(
+        replace(batch, images=images, units=units), maps, placed_targets, _numpy(batch.ids), _numpy(batch.labels)
+    )
 
 
 def _draw(
@@ -187,7 +193,7 @@ def _draw(
     device, pixels = piece.maps.device, piece.maps[0].numel()
     if device == CPU:
         return
-    draw_ties([orders[curve.order] for curve in group], piece.batch.ids, pixels, key, device)
+    draw_ties([orders[curve.order] for curve in group], piece.batch.ids, pixels, key, device, piece.batch.units)
     for imputer in {curve.imputer: imputers[curve.imputer] for curve in group}.values():
         if hasattr(imputer, "draw"):
             imputer.draw(piece.batch, key)
@@ -205,12 +211,13 @@ def _measured(
     results = {}
     for seed, group in seeds.items():
         key = Key(seed)
-        ranks = rank({curve.order: orders[curve.order] for curve in group}, piece.maps, piece.batch.ids, key)
+        own = {curve.order: orders[curve.order] for curve in group}
+        ranks = rank(own, piece.maps, piece.batch.ids, key, piece.batch.units)
         for curve in group:
             fractions = curves[curve]
             images = imputed(imputers[curve.imputer], piece.batch, ranks[curve.order], fractions, key)
-            for fraction, (removed, filled) in zip(fractions, images, strict=True):
-                results[curve, fraction] = _summary(evaluators[curve](filled, removed), piece.targets)
+            for fraction, (removed, left) in zip(fractions, images, strict=True):
+                results[curve, fraction] = _summary(evaluators[curve](left, removed), piece.targets)
     return results
 
 
@@ -245,12 +252,17 @@ def _numpy(integers: Tensor) -> NDArray[np.int64]:
     return integers.cpu().numpy().astype(np.int64)
 
 
-def tied(maps: Maps) -> NDArray[np.float64]:
-    """`(n, 2)`: the fraction of pixels whose value another pixel of the image has too, and 1 where all are equal.
+def tied(maps: Maps, units: Partition | None = None) -> NDArray[np.float64]:
+    """`(n, 2)`: the fraction of pixels, or units, whose value another of the image has too, and 1 where all are equal.
 
     >>> tied(torch.tensor([[[1.0, 2.0], [3.0, 1.0]], [[5.0, 5.0], [5.0, 5.0]]])).tolist()
     [[0.5, 0.0], [1.0, 1.0]]
     """
+    if units is not None:
+        values, result = units.pool(maps), np.empty((len(maps), 2))
+        for number, rows in units.groups(len(maps)):
+            result[rows] = tied(values[rows, :number])
+        return result
     ordered = maps.flatten(1).sort(dim=1).values
     same = torch.nn.functional.pad(ordered[:, 1:] == ordered[:, :-1], (1, 1))  # as the previous value
     fraction = (same[:, 1:] | same[:, :-1]).double().mean(dim=1)

@@ -12,7 +12,7 @@ from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.bridges import bridged
 from roadworthy.attributions.functions import as_function
 from roadworthy.core.errors import InputError, ShapeError
-from roadworthy.core.types import Attribution, Dataset, Imputer
+from roadworthy.core.types import Attribution, Dataset, Imputer, Units
 from roadworthy.datasets import as_dataset
 from roadworthy.experiments.arguments import check_names
 from roadworthy.experiments.registry import REGISTRY, lookup
@@ -39,6 +39,8 @@ MethodLike = Attribution | str | Path | np.ndarray | torch.Tensor | PrecomputedM
 Captum, zennit, pytorch-grad-cam, shap or Quantus (docs/bridges.md)."""
 ImputerLike = Imputer | GainRecipe | str
 """An imputer, its registry name, or a recipe by which a GAIN is trained first."""
+UnitsLike = Units | str
+"""Units such as `rw.Patches(16)`, "pixels", "tokens", or a function batch -> labels."""
 
 
 def as_data(data: Any, model: Normalized) -> Dataset:
@@ -131,6 +133,29 @@ def as_imputer(imputer: Any, data: Dataset | None) -> Imputer | GainRecipe:
     except TypeError as error:
         raise InputError(f"imputer {imputer!r} needs options ({error}): give it as an object") from error
     return built
+
+
+def as_units(units: Any) -> Units:
+    """An object as it is; a name is looked up."""
+    if isinstance(units, str):
+        entry = lookup("units", units)
+        if entry.required:
+            raise InputError(f"units={units!r} needs {entry.required[0]}: give units={_UNIT_EXAMPLES[units]}")
+        built: Units = entry.make()
+        return built
+    if not callable(units) or isinstance(units, type | np.ndarray | torch.Tensor):
+        is_array = isinstance(units, np.ndarray | torch.Tensor)
+        given = _described(units) if is_array or isinstance(units, type) else repr(units)
+        cure = "wrap labels in rw.FeatureMask(labels)" if is_array else "give 'pixels', 'tokens' or rw.Patches(16)"
+        raise InputError(f"units={given}: {cure}")
+    return units  # type: ignore[no-any-return]
+
+
+_UNIT_EXAMPLES = {
+    "patches": "rw.Patches(16)",
+    "superpixels": "rw.Superpixels(50)",
+    "feature-mask": "rw.FeatureMask(labels)",
+}
 
 
 def _imputer_name(imputer: Any) -> str:

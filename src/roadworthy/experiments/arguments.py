@@ -9,6 +9,7 @@ import torch
 from roadworthy.attributions.maps import ChannelReduction
 from roadworthy.core.errors import InputError, RangeError
 from roadworthy.core.masks import checked_fractions
+from roadworthy.core.partitions import UnitReduction
 from roadworthy.core.types import Order
 from roadworthy.experiments.design import EarlyStopping, Population, Until
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS, ORDERS
@@ -103,15 +104,15 @@ def above_zero(fractions: Any) -> tuple[float, ...]:
     return above
 
 
-def check_choices(target: Any, units: Any, channel_reduction: Any) -> None:
+def check_choices(target: Any, channel_reduction: Any, unit_reduction: Any) -> None:
     if target not in ("label", "prediction"):
         raise InputError(f"target={target!r}: explain the 'label' or the 'prediction'")
-    if units != "pixels":
-        raise InputError(f"units={units!r}: only 'pixels' are supported")
     if channel_reduction not in get_args(ChannelReduction):
         raise InputError(
             f"channel_reduction={channel_reduction!r}: choose one of {', '.join(get_args(ChannelReduction))}"
         )
+    if unit_reduction not in get_args(UnitReduction):
+        raise InputError(f"unit_reduction={unit_reduction!r}: choose one of {', '.join(get_args(UnitReduction))}")
 
 
 def early_stopping_of(

@@ -162,6 +162,7 @@ class AuditDesign:
             needs.append(self.item(Measure("detector", imputer=measure.imputer)))
         label = {**measure._asdict(), "orders": self.orders, **fractions, "classifier": settings.classifier}
         spec = {"measure": measure.name, "seed": design.seeds[0], "threads": design.threads, **specs[measure.name]}
+        spec |= design.unit_spec
         return Item("audit", spec, label, tuple(needs))
 
 

@@ -16,9 +16,10 @@ from roadworthy.audit.mask_detection import detect, mask_detector, train_mask_de
 from roadworthy.audit.mask_information import MASK_CLASSIFIERS, MaskClassifier, classify_masks, learning_curve
 from roadworthy.audit.tables import DetectionSetting
 from roadworthy.core.masks import MASKS, random_removal, removed_at
+from roadworthy.core.partitions import Partition
 from roadworthy.core.random import Key
 from roadworthy.core.results import MaskDetection, Predictions
-from roadworthy.core.types import Dataset, Ids, Labels, Maps, Removed
+from roadworthy.core.types import Dataset, Ids, Labels, Maps, Order, Ranks, Removed
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import most_relevant_first, rank
 from roadworthy.experiments.items import Arrays, Item
@@ -74,13 +75,28 @@ def _curve(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
 
 def _masks_to_classify(worker: Worker, item: Item, inputs: Inputs) -> tuple[Subject, Removed, MaskClassifier]:
     subject = _subject(worker, item, inputs)
-    ranks = most_relevant_first(_maps(item, inputs), subject.ids, subject.key)
-    return subject, removed_at(ranks, item.label["fraction"]), MASK_CLASSIFIERS[item.label["classifier"]]
+    maps, fraction, parts = _maps(item, inputs), item.label["fraction"], []
+    for rows in torch.split(torch.arange(len(maps)), 256):
+        ranks, units = _ranked(worker, subject, maps, {"morf": most_relevant_first}, rows)
+        parts.append(removed_at(ranks["morf"], fraction, units))
+    return subject, torch.cat(parts), MASK_CLASSIFIERS[item.label["classifier"]]
+
+
+def _ranked(
+    worker: Worker, subject: Subject, maps: Maps, orders: Mapping[str, Order], rows: Tensor
+) -> tuple[dict[str, Ranks], Partition | None]:
+    """The ranks of some images by order, and their units; images are read only if there are units."""
+    units, setting = None, worker.experiment.units
+    if not setting.pixels:
+        different, places = torch.unique(rows, return_inverse=True)
+        units = setting(next(picked(subject.data, different.tolist()).batches(len(different)))).units
+        units = units and units[places]
+    return rank(orders, maps[rows], subject.ids[rows], subject.key, units), units
 
 
 def _detector(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
-    train, tested, _ = train_test_images(subject.data, subject.key)
+    train, tested = (worker.experiment.units(part) for part in train_test_images(subject.data, subject.key)[:2])
     network = train_mask_detector(imputer, train, subject.key.fold("predictor"))
     found = {}
     for setting in random_settings(item.label["imputer"], item.label["fractions"]):
@@ -94,10 +110,10 @@ def _detection(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     subject, imputer = _subject(worker, item, inputs), worker.imputer(item.label["imputer"], item, inputs)
     _, tested, rows = train_test_images(subject.data, subject.key)
     network = _trained_detector(item, inputs, tested.images.shape[1])
-    ranks = rank(_orders(worker, item), _maps(item, inputs)[rows], tested.ids, subject.key)
+    ranks, units = _ranked(worker, subject, _maps(item, inputs), _orders(worker, item), torch.tensor(rows))
     found = {}
     for setting in method_settings(item.label):
-        removed = removed_at(ranks[setting.order], setting.fraction)
+        removed = removed_at(ranks[setting.order], setting.fraction, units)
         found[setting] = detect(network, imputer, tested, removed, subject.key)
     return _detection_arrays(found)
 
@@ -108,8 +124,8 @@ def _leak(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     maps, orders, settings = _maps(item, inputs), _orders(worker, item), method_settings(item.label)
 
     def masks_of(rows: Tensor) -> list[Removed]:
-        ranks = rank(orders, maps[rows], subject.ids[rows], subject.key)
-        return [removed_at(ranks[setting.order], setting.fraction) for setting in settings]
+        ranks, units = _ranked(worker, subject, maps, orders, rows)
+        return [removed_at(ranks[setting.order], setting.fraction, units) for setting in settings]
 
     readings = leak_through(network, imputer, subject.data, masks_of, subject.labels, subject.key.fold("leak"))
     found = zip(settings, readings, strict=True)
@@ -126,7 +142,8 @@ def _trained_detector(item: Item, inputs: Inputs, channels: int) -> nn.Sequentia
 def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     subject, method = _subject(worker, item, inputs), item.label["method"]
     maps = {method: lambda: _maps(item, inputs)}
-    found = geometry_of(subject.data, subject.labels, maps, _orders(worker, item), item.label["fractions"], subject.key)
+    orders, fractions, units = _orders(worker, item), item.label["fractions"], worker.experiment.units
+    found = geometry_of(subject.data, subject.labels, maps, orders, fractions, subject.key, units=units)
     sums = {
         f"{name} {row.order} {row.fraction}": getattr(row, name)
         for row in found.reconstructions

@@ -4,22 +4,25 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from roadworthy.core.errors import PlanError, RandomWeightsWarning, RoadworthyError, StoreError
+from roadworthy.core.errors import InputError, PlanError, RandomWeightsWarning, RoadworthyError, StoreError
 from roadworthy.core.random import Key
-from roadworthy.core.types import Attribution, Dataset, Imputer
+from roadworthy.core.types import Attribution, Batch, Dataset, Imputer
 from roadworthy.datasets import first
 from roadworthy.datasets.subsets import picked
 from roadworthy.datasets.verified import verified
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
 from roadworthy.evaluation.experiment import Experiment, Setting
+from roadworthy.evaluation.units import FeatureMask, Tokens, UnitSetting, setting_name, units_for
 from roadworthy.experiments.adapt import as_method
 from roadworthy.experiments.design import Design, EarlyStopping
 from roadworthy.experiments.inputs import gray_baselines, with_known_outputs
@@ -66,6 +69,8 @@ class Fingerprints(NamedTuple):
     """what the default baseline of a method is, where it is not the model's normalization mean"""
     outputs: str = "logits"
     """of the model"""
+    patch: tuple[int, ...] = ()
+    """the patch size of the model's tokens, where these are the units"""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Fingerprints":
@@ -115,6 +120,7 @@ def fingerprints(plan: Plan, experiment: Experiment) -> Fingerprints:
         file_fingerprints(plan),
         gray_baselines(experiment),
         experiment.model.outputs,
+        experiment.units.units.sides if isinstance(experiment.units.units, Tokens) else (),
     )
 
 
@@ -129,6 +135,7 @@ def file_fingerprints(plan: Plan) -> dict[str, str]:
     files = {
         **{f"imputers.{name}": path for name, path in plan.imputer_files.items()},
         **{f"methods.{name}": path for name, path in plan.map_files.items()},
+        **plan.unit_files,
         **plan.function_files,
         **plan.option_files,
     }
@@ -157,6 +164,8 @@ def design_of(plan: Plan, prints: Fingerprints) -> Design:
         fractions=tuple(fraction for fraction in plan.fractions if fraction > 0),
         seeds=plan.seeds,
         target=plan.target,
+        units=_unit_spec(plan, prints),
+        unit_name=_unit_name(plan),
         maps={"seed": plan.map_seed, "batch_size": plan.map_batch_size, "channel_reduction": plan.channel_reduction},
         batch_size=plan.batch_size,
         threads=plan.threads,
@@ -214,6 +223,23 @@ def _imputer_spec(plan: Plan, name: str, prints: Fingerprints, train: str) -> Sp
     return spec
 
 
+def _unit_spec(plan: Plan, prints: Fingerprints) -> Spec:
+    """Nothing for pixels: ids do not mention them."""
+    if plan.units.get("name") == "pixels":
+        return {}
+    return {**_fingerprinted(plan.units, "evaluation.units", prints), "reduction": plan.unit_reduction}
+
+
+def _unit_name(plan: Plan) -> str:
+    """As tables have it; no file is read and no code of the plan is run."""
+    spec, rule = plan.units, plan.unit_reduction
+    if "function" in spec:
+        return setting_name(spec["function"].partition(":")[2], rule)
+    if spec["name"] == "feature-mask":
+        return setting_name(FeatureMask.name, rule)
+    return UnitSetting(_make("units", spec), rule).name
+
+
 def _training_spec(plan: Plan, prints: Fingerprints, train: str) -> Spec:
     if plan.recipe is None:
         return {}
@@ -238,15 +264,16 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
         model=accelerated(model, AUTOCAST[plan.autocast] if plan.autocast else None, plan.channels_last),
         data=data,
         methods={
-            **{name: _with_key(f"methods.{name}", build_method, plan, name, data) for name in plan.methods},
+            **{name: with_key(f"methods.{name}", build_method, plan, name, data) for name in plan.methods},
             **{name: lookup("attributions", name).make() for name in plan.blind_controls},
         },
         orders={name: lookup("orders", name).make() for name in plan.orders},
         imputers={
-            name: _with_key(f"evaluation.imputers: {name}", build_imputer, plan, name, data) for name in plan.imputers
+            name: with_key(f"evaluation.imputers: {name}", build_imputer, plan, name, data) for name in plan.imputers
         },
         target=plan.target,
         channel_reduction=plan.channel_reduction,
+        units=with_key("evaluation.units", build_units, plan, model, data),
         map_seed=plan.map_seed,
         map_batch_size=plan.map_batch_size,
         batch_size=plan.batch_size,
@@ -261,7 +288,7 @@ def build(plan: Plan, untrained: bool = False) -> Experiment:
     return with_known_outputs(experiment)
 
 
-def build_parts(plan: Plan) -> Parts:
+def build_parts(plan: Plan, prints: Fingerprints) -> Parts:
     """What pictures need, for commands that only read: no code that the plan names is imported or run."""
     data = build_data(plan)
     own = tuple(name for name, spec in plan.imputers.items() if "function" in spec)
@@ -269,11 +296,12 @@ def build_parts(plan: Plan) -> Parts:
         data,
         {name: lookup("orders", name).make() for name in plan.orders},
         {
-            name: _with_key(f"evaluation.imputers: {name}", build_imputer, plan, name, data)
+            name: with_key(f"evaluation.imputers: {name}", build_imputer, plan, name, data)
             for name in plan.imputers
             if name not in own
         },
         own,
+        with_key("evaluation.units", _readable_units, plan, prints, data),
     )
 
 
@@ -313,7 +341,7 @@ def build_data(plan: Plan, key: Literal["data", "train", "training"] = "data") -
     specs = {"data": plan.data, "train": plan.train, "training": plan.training and plan.training.data}
     options = {**_placed(specs[key] or {}, plan.folder)}
     images, sample = (options.pop(name, None) for name in SIZES)
-    data: Dataset = _with_key(key, _make, "datasets", options)
+    data: Dataset = with_key(key, _make, "datasets", options)
     if sample is not None:
         rows = Key(0).fold("sample").permutation(0, len(data))[:sample]
         return picked(data, sorted(rows.tolist()))
@@ -362,7 +390,7 @@ def _build_model(key: str, spec: Spec, folder: Path) -> Normalized:
     norm = {key: options.pop(key) for key in ("mean", "std") if key in options}
     name, weights, factory = options.pop("name"), options.pop("weights", None), options.pop("factory", None)
     maker = _function(key, factory, folder) if isinstance(factory, str) else REGISTRY["models"][name].make
-    network = _with_key(key, lambda: load(maker, weights, **options))
+    network = with_key(key, lambda: load(maker, weights, **options))
     return network if isinstance(network, Normalized) and not norm else Normalized(network, **norm)
 
 
@@ -416,6 +444,24 @@ def build_imputer(plan: Plan, name: str, data: Dataset) -> Imputer | GainRecipe:
     return imputer
 
 
+def build_units(plan: Plan, model: Normalized | None, data: Dataset) -> UnitSetting:
+    spec = _placed(plan.units, plan.folder)
+    units = _own("evaluation.units", spec, plan.folder) if "function" in spec else _make("units", spec)
+    return UnitSetting(units_for(units, model, data), plan.unit_reduction)
+
+
+def _readable_units(plan: Plan, prints: Fingerprints, data: Dataset) -> UnitSetting:
+    """Without the model and without code of the plan, which is not run to read results."""
+    if "function" in plan.units:
+        return UnitSetting(_not_run, plan.unit_reduction)
+    tokens = {"name": "tokens", "size": prints.patch} if prints.patch else {}
+    return build_units(replace(plan, units={**plan.units, **tokens}), None, data)
+
+
+def _not_run(batch: Batch) -> Tensor:
+    raise InputError("the units are a function of the plan, and reading results runs no code of a plan")
+
+
 def _own(key: str, spec: Spec, folder: Path) -> Any:
     """The user's own object; with options, what it makes of them."""
     found = _function(key, spec["function"], folder)
@@ -428,8 +474,8 @@ def _function(key: str, name: str, folder: Path) -> Any:
     module_name, _, attribute = name.partition(":")
     path = folder / (module_name.replace(".", "/") + ".py")
     if not path.is_file():
-        return _with_key(key, named, name, key)
-    module = _with_key(key, _module, path, folder)
+        return with_key(key, named, name, key)
+    module = with_key(key, _module, path, folder)
     if not hasattr(module, attribute):
         raise PlanError(f"{key}: {path} has no {attribute!r}: check the name after the colon")
     return getattr(module, attribute)
@@ -468,7 +514,7 @@ def _placed(spec: Spec, folder: Path) -> Spec:
     return {key: folder / value if is_path(key, value) else value for key, value in spec.items()}
 
 
-def _with_key(key: str, make: Callable[..., Any], *arguments: Any) -> Any:
+def with_key(key: str, make: Callable[..., Any], *arguments: Any) -> Any:
     """Errors while building a part start with the plan's key."""
     try:
         return make(*arguments)

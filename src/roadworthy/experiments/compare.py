@@ -10,6 +10,7 @@ from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import ChannelReduction
 from roadworthy.core.errors import InputError, ModelError
 from roadworthy.core.masks import FRACTIONS
+from roadworthy.core.partitions import UnitReduction
 from roadworthy.core.types import UNLABELED, Dataset, Order
 from roadworthy.datasets.verified import verified
 from roadworthy.evaluation.checks import check_apart, check_factory, check_splits
@@ -22,7 +23,18 @@ from roadworthy.evaluation.experiment import (
     Target,
 )
 from roadworthy.evaluation.sweep import source_of
-from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_data, as_imputers, as_method
+from roadworthy.evaluation.units import UnitSetting, units_for
+from roadworthy.experiments.adapt import (
+    DataLike,
+    ImputerLike,
+    MethodLike,
+    ModelLike,
+    UnitsLike,
+    as_data,
+    as_imputers,
+    as_method,
+    as_units,
+)
 from roadworthy.experiments.arguments import (
     above_zero,
     check_choices,
@@ -41,7 +53,7 @@ from roadworthy.experiments.arguments import (
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design, EarlyStopping, Population, Until
 from roadworthy.experiments.executors.in_process import InProcess
-from roadworthy.experiments.inputs import input_facts, with_known_outputs
+from roadworthy.experiments.inputs import check_unit_labels, input_facts, with_known_outputs
 from roadworthy.experiments.items import Block, Spec, block_step, growing_rows, sequential_rows
 from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS, LEADERS
 from roadworthy.experiments.progress import Bar
@@ -73,7 +85,8 @@ def compare(
     recipe: Recipe | str | None = None,
     network: Callable[[], Any] | None = None,
     augment: Augment | str | None = None,
-    units: Literal["pixels"] = "pixels",
+    units: UnitsLike = "pixels",
+    unit_reduction: UnitReduction = "mean",
     fractions: Sequence[float] = FRACTIONS,
     seeds: Sequence[int] = (0,),
     target: Target = "label",
@@ -104,6 +117,9 @@ def compare(
     `evaluators`: "no-retrain" (ROAD), "retrain" (ROAR, KAR), "warm-start", "fine-tuned". All but the first need
     `train`, labeled images, and a `recipe`; `network()` makes a fresh network, by default the model's own architecture
     with new weights.
+    `units`: what is removed at a time: "pixels", `rw.Patches(16)`, `rw.Superpixels(50)`, `rw.FeatureMask(labels)`,
+    "tokens" of a vision transformer, or a function batch -> labels (docs/units.md). Maps are pooled to units by
+    `unit_reduction`: "mean", "sum", "max" or "max_abs". Fractions then count units.
     `target`: the class that is explained and whose probability is reported. Accuracy is always against the label.
     `controls`: ranked with the methods and marked; () for none.
     `self_test`: also evaluate damaged copies of the leading methods, whose true order is known, and more
@@ -122,7 +138,8 @@ def compare(
     methods = checked_methods(methods)
     controls, seeds, ranked_orders = checked_controls(controls, methods), checked_seeds(seeds), checked_orders(orders)
     shares = above_zero(fractions)
-    check_choices(target, units, channel_reduction)
+    check_choices(target, channel_reduction, unit_reduction)
+    removed_units = as_units(units)
     batch_size, map_batch_size, map_seed = (
         checked_integer(name, value, least)
         for name, value, least in (
@@ -148,6 +165,7 @@ def compare(
         imputers=named_imputers,
         target=target,
         channel_reduction=channel_reduction,
+        units=UnitSetting(units_for(removed_units, classifier, dataset), unit_reduction),
         map_seed=map_seed,
         map_batch_size=map_batch_size,
         batch_size=batch_size,
@@ -169,6 +187,7 @@ def compare(
         margin=margin,
         self_test=checked_self_test(self_test, ranked_orders),
     )
+    check_unit_labels(experiment, shares, named_evaluators)
     _check_training(experiment, named_evaluators)
     experiment, store = with_known_outputs(experiment), ScratchStore()
     store.expect(_size_of_maps(experiment, design))
@@ -219,6 +238,7 @@ def _design(
         fractions=fractions,
         seeds=seeds,
         target=experiment.target,
+        unit_name=experiment.units.name,
         maps={},
         batch_size=experiment.batch_size,
         threads=torch.get_num_threads(),

@@ -61,7 +61,7 @@ def _maps(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint: Pat
     if "copy_of" in first.label and not share:
         for item in items:
             copied = copied_maps(item, inputs)
-            yield item, {"maps": copied.numpy(), "ties": tied(copied)}
+            yield item, {"maps": copied.numpy(), "ties": tied(copied, worker.batch(block_of(item)).units)}
         return
     baseline = as_predictions(inputs[first.needs[0].id])
     batch = replace(worker.batch(block_of(first)), labels=_targets(experiment, baseline))
@@ -74,7 +74,7 @@ def _maps(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint: Pat
         ]
     for item in items:
         maps = torch.cat([part[names[item.id]] for part in parts])
-        yield item, {"maps": maps.numpy(), "ties": tied(maps)}
+        yield item, {"maps": maps.numpy(), "ties": tied(maps, batch.units)}
 
 
 def _trained_imputer(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint: Path | None) -> Computed:
@@ -96,6 +96,7 @@ def _fine_tuned(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoin
             loss=experiment.loss,
             augment=experiment.augment,
             checkpoint=checkpoint,
+            units=experiment.units,
         )
         result = evaluator.fit(worker.imputer(item.label["imputer"], item, inputs), Key(item.label["seed"]))
         weights = {f"weights.{name}": tensor.cpu().numpy() for name, tensor in result.model.state_dict().items()}
@@ -145,6 +146,7 @@ def _retrained(worker: Worker, item: Item, inputs: Inputs, checkpoint: Path | No
         augment=experiment.augment,
         checkpoint=checkpoint,
         device=experiment.device,
+        units=experiment.units,
     )
     result = evaluator.fit(order, imputer, point.fraction, key)
     curve, parts = Curve(point.order, point.imputer, point.evaluator, point.seed), []

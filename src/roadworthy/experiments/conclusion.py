@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from roadworthy import statistics
-from roadworthy.core.results import Copy
+from roadworthy.core.results import Copy, Point
 from roadworthy.experiments.wording import (
     SCORE_NAMES,
     at_most,
@@ -214,7 +214,8 @@ def _details(ordered: Sequence[Standing], basis: Basis, varying: Sequence[str]) 
 def _numbers(standing: Standing, basis: Basis) -> str:
     shown = [standing.best, *standing.methods[1:2], *standing.controls[:1]]
     accuracy = accuracy_text(table_blocks(basis.accuracy)[standing.key], basis.unlabeled)
-    return f"{_scores(standing, shown)}; {count(standing.images, 'image')}; accuracy before removal {accuracy}."
+    units = "" if standing.key.units == Point._field_defaults["units"] else f"; units: {standing.key.units}"
+    return f"{_scores(standing, shown)}; {count(standing.images, 'image')}{units}; accuracy before removal {accuracy}."
 
 
 def _scores(standing: Standing, names: Sequence[str] | Mapping[str, None]) -> str:

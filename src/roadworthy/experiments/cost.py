@@ -118,7 +118,7 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
 
 def _few(experiment: Experiment) -> Batch:
     batch = next(first(experiment.data, LARGEST).batches(LARGEST))
-    return with_labels(batch, predict(experiment.model, batch.images, experiment.device))
+    return experiment.units(with_labels(batch, predict(experiment.model, batch.images, experiment.device)))
 
 
 def _per_image(action: Callable[[int], object], most: int) -> float:
@@ -208,6 +208,7 @@ def _retrain_seconds(experiment: Experiment, imputer: Imputer, warm: bool) -> fl
             augment=experiment.augment,
             device=experiment.device,
             on_epoch=on_epoch,
+            units=experiment.units,
         ).fit(order, imputer, 0.5, Key(0))
 
     return _second_epoch(fit, len(data))
@@ -218,7 +219,13 @@ def _fine_tune_seconds(experiment: Experiment, imputer: Imputer) -> float:
 
     def fit(on_epoch: Callable[[object], object]) -> None:
         FineTuned(
-            _short(recipe), data, experiment.model, loss=experiment.loss, augment=experiment.augment, on_epoch=on_epoch
+            _short(recipe),
+            data,
+            experiment.model,
+            loss=experiment.loss,
+            augment=experiment.augment,
+            on_epoch=on_epoch,
+            units=experiment.units,
         ).fit(imputer, Key(0))
 
     return _second_epoch(fit, len(data))

@@ -45,6 +45,9 @@ class Design:
     """above 0; every curve also has a point at 0"""
     seeds: tuple[int, ...]
     target: str
+    units: Spec = field(default_factory=dict)
+    """what is removed at a time and how maps are pooled to it; empty for pixels, so that ids do not mention them"""
+    unit_name: str = Point._field_defaults["units"]
     maps: Spec
     """how maps are computed: seed, batch size, channel reduction"""
     batch_size: int
@@ -71,6 +74,11 @@ class Design:
     def base_methods(self) -> dict[str, Spec]:
         """All methods that are explained on their own: the user's and the blind controls."""
         return {**self.methods, **self.blind_controls}
+
+    @property
+    def unit_spec(self) -> Spec:
+        """What the spec of an item that depends on units says of them."""
+        return {"units": self.units} if self.units else {}
 
     @property
     def preferred(self) -> tuple[str, str] | None:
@@ -125,7 +133,7 @@ class Design:
 
     def points(self, methods: Iterable[str], settings: Iterable[Setting]) -> Iterator[Point]:
         for method, setting, seed, fraction in product(methods, settings, self.seeds, (0.0, *self.fractions)):
-            yield Point(method, setting.order, setting.imputer, setting.evaluator, fraction, seed)
+            yield Point(method, setting.order, setting.imputer, setting.evaluator, fraction, seed, units=self.unit_name)
 
     # ── items ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -162,7 +170,7 @@ class Design:
                 (self.map_item(copy.of, block),),
                 block,
             )
-        spec = {**self.maps, "attribution": self.base_methods[method]}
+        spec = {**self.maps, "attribution": self.base_methods[method], **self.unit_spec}
         return Item("maps", spec, label, (self.baseline(block),), block)
 
     def imputer_item(self, name: str) -> tuple[Item, ...]:
@@ -180,6 +188,7 @@ class Design:
             "imputer": self.imputers[imputer],
             "seed": seed,
             "threads": self.threads,
+            **self.unit_spec,
         }
         label = {"evaluator": "fine-tuned", "imputer": imputer, "seed": seed}
         make = lambda: Item("model", spec, label, self.imputer_item(imputer))  # noqa: E731
@@ -202,7 +211,7 @@ class Design:
             label |= {"method": "", "order": ""}
         else:
             needs += [maps, *self.imputer_item(point.imputer)]
-            spec |= {"order": self.orders[point.order], "imputer": self.imputers[point.imputer]}
+            spec |= {"order": self.orders[point.order], "imputer": self.imputers[point.imputer], **self.unit_spec}
         return Item("predictions", spec, label, tuple(needs), block)
 
     def retrained(self, point: Point, blocks: Sequence[Block], copy: Copy | None) -> Item:
@@ -219,7 +228,7 @@ class Design:
         if point.fraction > 0:
             needs += [self.map_item(point.method, block, copy) for block in (*blocks, *self.train_blocks)]
             needs += self.imputer_item(point.imputer)
-            spec |= {"order": self.orders[point.order], "imputer": self.imputers[point.imputer]}
+            spec |= {"order": self.orders[point.order], "imputer": self.imputers[point.imputer], **self.unit_spec}
         return Item("predictions", spec, point._asdict(), tuple(needs))
 
     def _kept(self, key: Any, make: Callable[[], Item]) -> Item:

@@ -37,7 +37,7 @@ def examples(
     inner = [fraction for fraction in source.design.fractions if fraction < 1] or list(source.design.fractions)
     places = np.linspace(0, len(inner) - 1, min(most_fractions, len(inner))).round().astype(int)
     fractions = tuple(inner[place] for place in places)
-    ranks = {name: rank(parts.orders, source.maps(name, rows), batch.ids, key) for name in methods}
+    ranks = {name: rank(parts.orders, source.maps(name, rows), batch.ids, key, batch.units) for name in methods}
     shown = {
         (method, order, name): _imputed(imputer, batch, ranks[method][order], fractions, key)
         for (place, method), order, (name, imputer) in product(enumerate(methods), parts.orders, available.items())
@@ -67,7 +67,7 @@ def _imputed(imputer: Imputer, batch: Batch, ranks: Ranks, fractions: Sequence[f
 
 def _gray(ranks: Ranks, reverse: bool) -> Pixels:
     """Ranks as gray levels, because maps differ too much in scale to be shown as they are: white is most relevant."""
-    level = (ranks[None] / max(1, ranks.numel() - 1)).numpy().astype(np.float32)
+    level = (ranks[None] / max(1, int(ranks.max()))).numpy().astype(np.float32)
     return level if reverse else 1 - level
 
 

@@ -34,6 +34,7 @@ class Setting(NamedTuple):
     seed: int
     fractions: Mapping[str, float]
     """by order, MoRF first"""
+    units: str = Point._field_defaults["units"]
 
 
 def setting_of(predictions: Mapping[Point, Predictions], evaluator: str, imputer: str) -> Setting:
@@ -45,7 +46,7 @@ def setting_of(predictions: Mapping[Point, Predictions], evaluator: str, imputer
         for order, fractions in evaluated.items()
         if fractions
     }
-    return Setting(evaluator, imputer, min(point.seed for point in points), nearest)
+    return Setting(evaluator, imputer, min(point.seed for point in points), nearest, points[0].units)
 
 
 def roles_of(block: pd.DataFrame, copies: Collection[str]) -> dict[str, str]:
@@ -123,8 +124,8 @@ class _Answers(NamedTuple):
     unlabeled: bool
 
     def at(self, method: str, order: str, fraction: float) -> Predictions:
-        evaluator, imputer, seed, _ = self.setting
-        return self.predictions[Point(method, order, imputer, evaluator, fraction, seed)]
+        evaluator, imputer, seed, _, units = self.setting
+        return self.predictions[Point(method, order, imputer, evaluator, fraction, seed, units=units)]
 
     def before(self, method: str) -> Predictions:
         return self.at(method, next(iter(self.setting.fractions)), 0.0)
@@ -154,7 +155,7 @@ class _Shown(NamedTuple):
 def _removals(source: Source, rows: Sequence[int], batch: Batch, method: str, setting: Setting) -> dict[str, _Shown]:
     key, imputer = Key(setting.seed), source.imputers()[setting.imputer]
     orders = {order: source.parts.orders[order] for order in setting.fractions}
-    ranks = rank(orders, source.maps(method, rows), batch.ids, key)
+    ranks = rank(orders, source.maps(method, rows), batch.ids, key, batch.units)
     shown = {}
     for order, fraction in setting.fractions.items():
         ((removed, pictures),) = imputed(imputer, batch, ranks[order], [fraction], key)

@@ -10,7 +10,7 @@ from typing import Any
 
 from roadworthy import attributions, datasets, imputers, models
 from roadworthy.core.errors import MissingExtraError, UnknownNameError
-from roadworthy.evaluation import orders
+from roadworthy.evaluation import orders, units
 from roadworthy.training import augmentations
 
 
@@ -155,6 +155,13 @@ REGISTRY: Mapping[str, Mapping[str, Entry]] = {
         "blur": Entry(imputers.Blur),
         "gain": Entry(imputers.Gain.load),
     },
+    "units": {
+        "pixels": Entry(units.Pixels),
+        "patches": Entry(units.Patches),
+        "superpixels": Entry(units.Superpixels),
+        "tokens": Entry(units.Tokens),
+        "feature-mask": Entry(units.FeatureMask.load),
+    },
     "augmentations": {"flip": _value(augmentations.flipped), "shift-flip": _value(augmentations.shifted_and_flipped)},
     "datasets": {
         "arrays": Entry(datasets.Arrays),
@@ -186,7 +193,7 @@ def lookup(family: str, name: str) -> Entry:
     """
     entries = REGISTRY[family]
     if name not in entries:
-        raise _unknown(family.removesuffix("s"), name, entries)
+        raise _unknown(family if family == "units" else family.removesuffix("s"), name, entries)
     return entries[name]
 
 

@@ -48,15 +48,16 @@ def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, ima
         probabilities = predict(experiment.model, batch.images, experiment.device)
         check_stable(experiment.model, batch, experiment.device)
         batch = with_labels(batch, probabilities)
+        batch = experiment.units(batch)
         if experiment.target == "prediction":
             batch = replace(batch, labels=probabilities.argmax(dim=1))
         maps = explain(experiment.methods, experiment.model, batch, experiment.map_key, experiment.channel_reduction)
         evaluator, key = NoRetrain(experiment.model, experiment.device), Key(seed)
         device = sweep_device(experiment.device)
         batch, relevance = batch.to(device), next(iter(maps.values())).to(device)
-        ranks = rank(experiment.orders, relevance, batch.ids, key)
+        ranks = rank(experiment.orders, relevance, batch.ids, key, batch.units)
         for order in experiment.orders:
-            check_ranks(order, ranks[order], batch.images)
+            check_ranks(order, ranks[order], batch)
         for order, (name, imputer) in product(experiment.orders, experiment.imputers.items()):
             if not isinstance(imputer, GainRecipe):
                 for removed, filled in imputed(imputer, batch, ranks[order], [max(fractions)], key):
@@ -78,8 +79,9 @@ def _check_outputs(experiment: Experiment) -> None:
 
 def _check_maps(name: str, method: PrecomputedMaps, experiment: Experiment) -> None:
     """Precomputed maps exist already: all of them are checked before the first is used."""
-    (image,) = next(experiment.data.batches(1)).images
+    first = experiment.units(next(experiment.data.batches(1)))
+    (image,) = first.images
     for start in range(0, len(experiment.data), 256):
         ids = experiment.data.ids[start : start + 256]
         images = image.expand(len(ids), *image.shape)
-        as_maps(name, method.merged(ids, images), ids, images, experiment.channel_reduction)
+        as_maps(name, method.merged(ids, images), ids, images, experiment.channel_reduction, first.units)

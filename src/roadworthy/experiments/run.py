@@ -24,11 +24,12 @@ from roadworthy.experiments.build import (
     design_of,
     fingerprints,
     make_worker,
+    with_key,
 )
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors import InProcess, Local, Ray
-from roadworthy.experiments.inputs import input_facts
+from roadworthy.experiments.inputs import check_unit_labels, input_facts
 from roadworthy.experiments.pending import Survey, survey
 from roadworthy.experiments.plans import Plan, plan_from, read_plan
 from roadworthy.experiments.plans.plan import LOCATIONS
@@ -125,6 +126,8 @@ class Prepared:
 
 def prepare(plan: Plan) -> Prepared:
     experiment = build(plan)
+    evaluators = [evaluator for _, _, evaluator in plan.settings]
+    with_key("evaluation.units", check_unit_labels, experiment, plan.fractions, evaluators)
     prints = fingerprints(plan, experiment)
     return Prepared(plan, experiment, prints, design_of(plan, prints))
 
@@ -220,7 +223,9 @@ class OpenRun:
     @property
     def source(self) -> Source:
         check = partial(check_unchanged, self.plan, self.prints)
-        return Source(self.design, self.store, lambda: build(self.plan), check, lambda: build_parts(self.plan))
+        return Source(
+            self.design, self.store, lambda: build(self.plan), check, lambda: build_parts(self.plan, self.prints)
+        )
 
     def results(self) -> Results:
         return collect(self.design, survey(self.design, self.store), self.store, self.store.manifest())

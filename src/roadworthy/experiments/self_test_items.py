@@ -111,6 +111,7 @@ class SelfTestDesign:
             return Item("maps", {"swapped": [[start, stop] for _, start, stop in donors]}, label, needs, block)
         if copy.how == "randomized":
             spec = {**design.maps, "attribution": design.base_methods[copy.of], "randomized": copy.amount}
+            spec |= design.unit_spec
             return Item("maps", spec, label, (design.baseline(block),), block)
         return Item("maps", {copy.how: copy.amount}, label, (design.map_item(copy.of, block),), block)
 
@@ -129,6 +130,7 @@ class SelfTestDesign:
             "imputer": design.imputers[imputer],
             "orders": {name: design.orders[name] for name in orders},
             "fractions": list(design.fractions),
+            **design.unit_spec,
         }
         needs = [design.baseline(block) for block in self.sample]
         needs += [design.map_item(method, block) for block in self.sample]

@@ -52,7 +52,7 @@ def _answered(worker: Worker, item: Item, inputs: Inputs) -> tuple[Answers, dict
         maps = torch.from_numpy(np.array(inputs[need.id]["maps"]))
         for rows, piece in worker.placed(block_of(need)).split(experiment.batch_size):
             real.append(answered(piece, piece.images))
-            ranks = rank(orders, maps[rows].to(piece.images.device), piece.ids, key)
+            ranks = rank(orders, maps[rows].to(piece.images.device), piece.ids, key, piece.units)
             for order in orders:
                 for fraction, (_, images) in zip(
                     fractions, imputed(imputer, piece, ranks[order], fractions, key), strict=True

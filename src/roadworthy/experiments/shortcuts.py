@@ -5,13 +5,25 @@ from typing import Any, Literal, NamedTuple, overload
 import torch
 
 from roadworthy.attributions.maps import as_maps
-from roadworthy.core.errors import ShapeError
+from roadworthy.core.errors import InputError, ShapeError
 from roadworthy.core.masks import FRACTIONS, checked_fractions, removed_at
+from roadworthy.core.partitions import UnitReduction
 from roadworthy.core.random import Key
-from roadworthy.core.types import Images, Imputer, Removed
+from roadworthy.core.types import UNLABELED, Batch, Images, Imputer, Removed
 from roadworthy.datasets import Arrays
 from roadworthy.datasets.arrays import checked_batch
-from roadworthy.experiments.adapt import DataLike, ImputerLike, MethodLike, ModelLike, as_imputer
+from roadworthy.evaluation.orders import rank
+from roadworthy.evaluation.units import FeatureMask, Superpixels, Tokens, UnitSetting
+from roadworthy.experiments.adapt import (
+    DataLike,
+    ImputerLike,
+    MethodLike,
+    ModelLike,
+    UnitsLike,
+    as_imputer,
+    as_units,
+)
+from roadworthy.experiments.arguments import check_choices
 from roadworthy.experiments.compare import compare
 from roadworthy.experiments.registry import lookup
 
@@ -34,8 +46,19 @@ def impute(imputer: Imputer | str, images: Any, removed: Any, *, seed: int = 0, 
     return built(batch, mask, Key(seed))  # type: ignore[operator]
 
 
-def removal_mask(maps: Any, fraction: float, order: str = "morf", *, seed: int = 0, ids: Any = None) -> Removed:
+def removal_mask(
+    maps: Any,
+    fraction: float,
+    order: str = "morf",
+    *,
+    units: UnitsLike = "pixels",
+    unit_reduction: UnitReduction = "mean",
+    seed: int = 0,
+    ids: Any = None,
+) -> Removed:
     """The pixels removed at `fraction`: bool `(n, h, w)`, exactly floor(fraction·h·w + ½) per image.
+
+    With `units` such as `rw.Patches(16)` or `rw.FeatureMask(labels)`, exactly floor(fraction·k + ½) of the k units.
 
     >>> removal_mask(torch.tensor([[[0.1, 0.9], [0.5, 0.3]]]), 0.5)
     tensor([[[False,  True],
@@ -46,8 +69,23 @@ def removal_mask(maps: Any, fraction: float, order: str = "morf", *, seed: int =
     if relevance.ndim != 3:
         raise ShapeError(f"maps {tuple(relevance.shape)}: give one value per pixel, (n, h, w)")
     samples = torch.arange(len(relevance)) if ids is None else torch.as_tensor(ids)
-    checked = as_maps("maps", relevance, samples, relevance[:, None])
-    return removed_at(lookup("orders", order).make()(checked, samples, Key(seed)), fraction)
+    batch = _with_units(relevance, samples, units, unit_reduction)
+    checked = as_maps("maps", relevance, samples, relevance[:, None], units=batch.units)
+    ranks = rank({order: lookup("orders", order).make()}, checked, samples, Key(seed), batch.units)
+    return removed_at(ranks[order], fraction, batch.units)
+
+
+def _with_units(maps: torch.Tensor, ids: torch.Tensor, units: UnitsLike, reduction: UnitReduction) -> Batch:
+    """A batch as large as the maps, for units that need no images."""
+    check_choices("label", "sum", reduction)
+    chosen = as_units(units)
+    if isinstance(chosen, Superpixels | Tokens):
+        raise InputError(
+            f"units={chosen!r} depend on images or a model: give rw.FeatureMask(labels) or rw.Patches(16) here"
+        )
+    if isinstance(chosen, FeatureMask):
+        chosen = chosen.bound(ids)
+    return UnitSetting(chosen, reduction)(Batch(ids, maps[:, None], torch.full((len(ids),), UNLABELED)))
 
 
 class RoadScore(NamedTuple):
@@ -67,6 +105,7 @@ def road(
     *,
     imputer: ImputerLike = ...,
     fractions: Any = ...,
+    units: UnitsLike = ...,
     seed: int = ...,
     return_interval: Literal[False] = ...,
     **options: Any,
@@ -80,6 +119,7 @@ def road(
     *,
     imputer: ImputerLike = ...,
     fractions: Any = ...,
+    units: UnitsLike = ...,
     seed: int = ...,
     return_interval: Literal[True],
     **options: Any,
@@ -92,18 +132,21 @@ def road(
     *,
     imputer: ImputerLike = "linear",
     fractions: Any = FRACTIONS,
+    units: UnitsLike = "pixels",
     seed: int = 0,
     return_interval: bool = False,
     **options: Any,
 ) -> float | RoadScore:
     """The ROAD score of one set of maps: LeRF area − MoRF area of the accuracy, in [−1, 1]; higher is better.
 
-    `maps`: whatever `compare` takes as a method. With `return_interval`, the score and its 95 % interval over images.
+    `maps`: whatever `compare` takes as a method. `units`: what is removed at a time, pixels or patches (docs/units.md).
+    With `return_interval`, the score and its 95 % interval over images.
     `options` are those of `compare`, such as batch_size and device. A score alone does not say whether one method is
     better than another: for that, use `compare`, which tests the difference on the same images.
     """
     comparison = compare(
-        model, (images, labels), {"maps": maps}, imputers=imputer, fractions=fractions, seeds=(seed,), controls=(),
+        model, (images, labels), {"maps": maps}, imputers=imputer, fractions=fractions, units=units, seeds=(seed,),
+        controls=(),
         **{"progress": False, **options},
     )  # fmt: skip
     row = comparison.ranking().iloc[0]

@@ -12,6 +12,7 @@ from roadworthy.core.errors import DataError
 from roadworthy.core.types import UNLABELED, Batch, Dataset, Imputer, Order
 from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.experiment import Experiment
+from roadworthy.evaluation.units import PIXELS, UnitSetting
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import fingerprint_block
 from roadworthy.experiments.pending import Survey, survey
@@ -30,6 +31,7 @@ class Parts(NamedTuple):
     imputers: Mapping[str, Imputer | GainRecipe]
     left_out: tuple[str, ...] = ()
     """imputers that are code of the plan"""
+    units: UnitSetting = PIXELS
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,8 @@ class Source:
     def parts(self) -> Parts:
         if self.build_parts is not None:
             return self.build_parts()
-        return Parts(self.experiment.data, self.experiment.orders, self.experiment.imputers)
+        experiment = self.experiment
+        return Parts(experiment.data, experiment.orders, experiment.imputers, units=experiment.units)
 
     @property
     def rows(self) -> list[int]:
@@ -73,7 +76,7 @@ class Source:
         if [int(known[row][0]) for row in rows] != batch.ids.tolist():
             raise DataError("the images at hand are not those that were evaluated: their ids differ")
         labels = torch.tensor([int(known[row][1]) for row in rows])
-        return Batch(batch.ids, batch.images, labels), (batch.labels == UNLABELED).tolist()
+        return self.parts.units(Batch(batch.ids, batch.images, labels)), (batch.labels == UNLABELED).tolist()
 
     def check_images(self, blocks: int | None = 1) -> None:
         """The images of the first blocks, or of all, are those that were evaluated."""

@@ -37,22 +37,25 @@ class Worker:
             self._data["train"] = experiment.train
         self._readers = {split: BlockReader(data) for split, data in self._data.items()}
         self._last: dict[str, Batch] = {}
+        self._with_units: dict[str, Batch] = {}
         self._placed: dict[str, tuple[Batch, Batch]] = {}
 
     def batch(self, block: Block) -> Batch:
-        """The images of a block, checked whenever they are read."""
+        """The images of a block with their units, checked whenever they are read."""
         batch = self._readers[block.split].read(block.rows)
         if batch is not self._last.get(block.split):
             self._check(batch, block)
             self._last[block.split] = batch
-        return batch
+            self._with_units[block.split] = self.experiment.units(batch)
+        return self._with_units[block.split]
 
     def placed(self, block: Block) -> Batch:
         """The images of a block where they are imputed: moved once, for all methods."""
         batch = self.batch(block)
         if batch is not self._placed.get(block.split, (None,))[0]:
-            images = moved(batch.images, sweep_device(self.experiment.device))
-            self._placed[block.split] = batch, replace(batch, images=images)
+            device = sweep_device(self.experiment.device)
+            units = None if batch.units is None else batch.units.to(device)
+            self._placed[block.split] = batch, replace(batch, images=moved(batch.images, device), units=units)
         return self._placed[block.split][1]
 
     def _check(self, batch: Batch, block: Block) -> None:

@@ -1,6 +1,6 @@
 """Tables formatted for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import numpy as np
@@ -20,12 +20,23 @@ def day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-def setting_title(imputer: object, evaluator: object = None) -> str:
+def setting_title(imputer: object, evaluator: object = None, units: str = "pixels") -> str:
     """
-    >>> setting_title("linear"), setting_title("linear", "retrain")
-    ('Imputed with linear', 'Imputed with linear, evaluator retrain')
+    >>> setting_title("linear"), setting_title("linear", "retrain"), setting_title("linear", units="patches 16")
+    ('Imputed with linear', 'Imputed with linear, evaluator retrain', 'Imputed with linear, units: patches 16')
     """
-    return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "")
+    removed = "" if units == "pixels" else f", units: {units}"
+    return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "") + removed
+
+
+def fraction_removed(units: Iterable[str]) -> str:
+    """Of what a fraction is one, as the title of an axis.
+
+    >>> fraction_removed(["pixels"]), fraction_removed(["patches 16", "patches 16"])
+    ('fraction of pixels removed', 'fraction of units removed (patches 16)')
+    """
+    names = list(dict.fromkeys(units))
+    return "fraction of pixels removed" if names == ["pixels"] else f"fraction of units removed ({', '.join(names)})"
 
 
 def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:

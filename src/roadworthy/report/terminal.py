@@ -53,7 +53,7 @@ def show_ranking(
     """
     several = ranking["evaluator"].nunique() > 1
     for (evaluator, imputer), block in ranking.groupby(["evaluator", "imputer"], sort=False):
-        title = setting_title(imputer, evaluator if several else None)
+        title = setting_title(imputer, evaluator if several else None, block["units"].iloc[0])
         console.print(_ranking_table(title, short_ranking(block, standings)))
         console.print()
     _say(console, LEGEND.format(100 * confidence), style="dim")

@@ -82,6 +82,12 @@ def _shared_fractions(before: PointPredictions, after: PointPredictions) -> dict
     old, new = _fractions(before), _fractions(after)
     shared = [curve for curve in old if curve in new]
     if not shared:
+        kinds = [sorted({curve.block.units for curve in run}) for run in (old, new)]
+        if not set(kinds[0]) & set(kinds[1]):
+            raise InputError(
+                f"one run removes {', '.join(kinds[0])}, the other {', '.join(kinds[1])}: scores of different units do "
+                "not compare; evaluate both in the same units"
+            )
         raise InputError(
             f"the runs have nothing in common: one has {_some(old)}, the other {_some(new)}; compare runs that share a "
             "method with the same order, imputer and evaluator"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from roadworthy.core.results import Copy
+from roadworthy.core.results import Copy, Point
 from roadworthy.statistics.curves import PER_IMAGE_NOISE, PointPredictions
 from roadworthy.statistics.early_stopping import StoppingRule
 from roadworthy.statistics.intervals import CONFIDENCE, share_interval
@@ -28,7 +28,7 @@ class Ties(NamedTuple):
     """Ties in a method's maps, averaged over images."""
 
     tied: float
-    """proportion of pixels with the same value as another pixel of the image"""
+    """proportion of pixels, or units, with the same value as another of the image"""
     constant: float
     """proportion of images whose map is constant"""
 
@@ -178,7 +178,7 @@ def _missing_orders(ranking: pd.DataFrame) -> list[_Warning]:
 
 
 def _tied_maps(ranking: pd.DataFrame, ties: Mapping[str, Ties]) -> list[_Warning]:
-    rows = []
+    rows, thing = [], "pixel" if (ranking["units"] == Point._field_defaults["units"]).all() else "unit"
     for method in (name for name in ranking.loc[~ranking["control"], "method"].unique() if name in ties):
         tied, constant = ties[method]
         if constant > 0:
@@ -188,7 +188,7 @@ def _tied_maps(ranking: pd.DataFrame, ties: Mapping[str, Ties]) -> list[_Warning
             rows.append(_Warning("constant maps", text, method))
         if tied > MANY_TIES and constant < 1:
             text = (
-                f"{method}: {percent(tied)} of the pixels have the same value as another pixel of the image; "
+                f"{method}: {percent(tied)} of the {thing}s have the same value as another {thing} of the image; "
                 "the order among them is random."
             )
             rows.append(_Warning("ties", text, method))

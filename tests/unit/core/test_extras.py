@@ -38,6 +38,7 @@ def explain(method):
         ("h5py", lambda: rw.attributions.PrecomputedMaps.load("maps.h5")),
         ("zennit.composites", lambda: lookup("attributions", "zennit").make(composite="EpsilonPlus")),
         ("zennit.attribution", lambda: explain(rw.attributions.Zennit(Composite()))),
+        ("skimage.segmentation", lambda: rw.Superpixels(4).check(8, 8)),
         ("pytorch_grad_cam", lambda: lookup("attributions", "grad-cam").make(method="GradCAM", layer="0")),
     ],
 )

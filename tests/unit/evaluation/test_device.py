@@ -10,7 +10,7 @@ import torch
 
 import gains
 import worlds
-from pretend_device import DEVICE, PretendDevice
+from pretend_device import DEVICE
 from roadworthy.core import device as module
 from roadworthy.core.errors import EverythingRemovedError, ModelError
 from roadworthy.core.masks import removed_at
@@ -43,26 +43,6 @@ FRACTIONS = (0.1, 0.5, 0.9)
 
 
 MODEL = as_model(WORLD.model)
-
-
-@pytest.fixture
-def device(monkeypatch):
-    """A dispatch mode holds for one thread only: what comes next is prepared in this one."""
-
-    class Inline:
-        def __init__(self, *args, **options): ...
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error): ...
-        def submit(self, function, *args):
-            value = function(*args)
-            return type("Done", (), {"result": staticmethod(lambda: value)})
-
-    monkeypatch.setattr(module, "ThreadPoolExecutor", Inline)
-    monkeypatch.setattr(module, "_RECENT", {})
-    with PretendDevice() as mode:
-        yield mode
 
 
 def on_cpu(maps, curves, imputers=IMPUTERS, batch_size=4):

@@ -63,7 +63,7 @@ def test_a_minimal_plan_has_the_defaults_of_compare():
     assert read.controls == CONTROLS == (*BLIND_CONTROLS, "blurred", "inverted")
     assert (read.orders, read.evaluators, read.seeds, read.copied) == (("morf", "lerf"), ("no-retrain",), (0,), ())
     assert (read.fractions, read.imputers) == (FRACTIONS, {"linear": {"name": "linear"}})
-    assert (read.target, read.channel_reduction, read.units) == ("label", "sum", "pixels")
+    assert (read.target, read.channel_reduction, read.units) == ("label", "sum", {"name": "pixels"})
     assert (read.until, read.confidence, read.margin) == (None, 0.95, 0.02)
     assert (read.map_seed, read.map_batch_size, read.batch_size, read.block_size, read.threads) == (0, 64, 64, None, 1)
 
@@ -79,7 +79,8 @@ def test_every_key_reaches_the_plan():
             "copied": ["GB"],
             "target": "prediction",
             "channel_reduction": "abs_sum",
-            "units": "pixels",
+            "units": {"name": "patches", "size": 4},
+            "unit_reduction": "max",
             "until": "best",
             "confidence": 0.9,
             "margin": 0,
@@ -90,7 +91,8 @@ def test_every_key_reaches_the_plan():
     assert (read.orders, read.fractions, read.seeds) == (("morf",), (0.0, 0.25, 0.5), (3, 1))
     assert (read.controls, read.copied) == (("random", "inverted"), ("GB",))
     assert (read.blind_controls, read.copy_controls) == (("random",), ("inverted",))
-    assert (read.target, read.channel_reduction, read.units) == ("prediction", "abs_sum", "pixels")
+    assert (read.target, read.channel_reduction, read.unit_reduction) == ("prediction", "abs_sum", "max")
+    assert read.units == {"name": "patches", "size": 4}
     assert (read.until, read.confidence, read.margin) == ("best", 0.9, 0)
     assert (read.map_seed, read.map_batch_size, read.batch_size, read.block_size, read.threads) == (5, 2, 3, 4, 6)
     assert read.folder == Path("there")
@@ -287,7 +289,8 @@ def test_a_model_may_come_from_the_users_factory():
         ({"evaluation": {"seeds": [0, True]}}, "evaluation.seeds[1]", ["got True", "whole number"]),
         ({"evaluation": {"seeds": [-1]}}, "evaluation.seeds[0]", ["got -1", "at least 0"]),
         ({"evaluation": {"target": "lable"}}, "evaluation.target", ["'lable'", "did you mean 'label'?"]),
-        ({"evaluation": {"units": "patches"}}, "evaluation.units", ["'patches'", "pixels"]),
+        ({"evaluation": {"units": "patches"}}, "evaluation.units.size", ["missing", "'patches' needs it"]),
+        ({"evaluation": {"units": "pixel"}}, "evaluation.units", ["'pixel'", "did you mean 'pixels'"]),
         ({"evaluation": {"channel_reduction": "abs"}}, "evaluation.channel_reduction", ["abs_sum"]),
         ({"evaluation": {"until": "sure"}}, "evaluation.until", ["'sure'", "ranked, best"]),
         ({"evaluation": {"confidence": 1}}, "evaluation.confidence", ["got 1", "less than 1"]),

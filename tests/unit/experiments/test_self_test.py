@@ -188,3 +188,18 @@ def test_a_plan_runs_it_by_default_and_gives_what_compare_gives(project):
     )  # fmt: skip
     for name in ("known_order", "damage", "smoothness", "scope", "randomization"):
         assert compared.self_test().tables[name].equals(test.tables[name]), name
+
+
+def test_units_are_those_of_the_comparison(world):
+    comparison = rw.compare(
+        world.model, (world.images, world.labels), methods(world), units=rw.Patches(3), self_test=True, **OPTIONS
+    )
+    test = comparison.self_test()
+    assert test.known_order()["units"].unique().tolist() == comparison.ranking()["units"].unique().tolist()
+    # 16 patches: at 20 % three of them are removed, pixels for pixels other images than without units
+    assert not test.scope().equals(
+        rw.compare(world.model, (world.images, world.labels), methods(world), self_test=True, **OPTIONS)
+        .self_test()
+        .scope()
+    )
+    assert (test.known_order().query("method == 'center'")["state"] == "still").all()

@@ -4,6 +4,7 @@ import pytest
 
 from predictions import BAD, GOOD, study
 from roadworthy import statistics
+from roadworthy.core.errors import InputError
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.results import Results
 
@@ -82,3 +83,10 @@ def test_sentences_name_the_model_and_the_units_if_there_are_several(field, othe
 def test_a_single_model_is_not_named():
     assert Comparison(Results(study(x=GOOD, y=BAD))).conclusion().sentence.startswith("x is clearly better")
     assert str(statistics.Setting("no-retrain", "morf", "linear")) == "no-retrain · morf · linear"
+
+
+def test_runs_that_remove_different_units_do_not_compare():
+    both = two_studies("units", "patches 4")
+    pixels, patches = ({p: each for p, each in both.items() if p.units == units} for units in ("pixels", "patches 4"))
+    with pytest.raises(InputError, match="one run removes pixels, the other patches 4"):
+        statistics.diff(pixels, patches)

@@ -1,16 +1,19 @@
 """Captum methods, by their class or as objects."""
 
+import warnings
 from collections.abc import Mapping
 from copy import copy
 from inspect import Parameter, signature
 from typing import Any, final
 
+import torch
 from torch import Tensor
 
 from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline, has_mean
 from roadworthy.attributions.bridges.binding import calling, inputs_of, module_named, own_network
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.core.errors import InputError, ShapeError
+from roadworthy.core.partitions import Partition, on
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Maps, Model
 
@@ -28,6 +31,8 @@ class Captum:
     but their maps depend on the batch size because Captum has no random stream per image. `channel_reduction`: by
     default that of the experiment. `baseline`, in pixel space: of a method that takes `baselines`, unless these are
     among the options, in the space of the input; by default "mean" for a class, Captum's own zero for an object.
+    Methods that explain regions (`feature_mask`: Lime, KernelShap, FeatureAblation, ...) get the units of the
+    experiment as their regions, unless a `feature_mask` is among the options.
     """
 
     def __init__(
@@ -62,8 +67,35 @@ class Captum:
         method, inputs, takes_images = self._bound(model, batch)
         baselines = self._baselines(model, batch.images, takes_images)
         with calling("captum", self.name, model, batch, key):
-            output = method.attribute(inputs.requires_grad_(), target=batch.labels, **baselines, **self.options)
+            if batch.units is None or not self.takes_regions:
+                output = method.attribute(inputs.requires_grad_(), target=batch.labels, **baselines, **self.options)
+            else:
+                output = self._of_regions(method, inputs, batch, batch.units, baselines)
         return self._maps(output, batch)
+
+    @property
+    def takes_regions(self) -> bool:
+        return "feature_mask" in _parameters(self.method) and "feature_mask" not in self.options
+
+    def _of_regions(
+        self, method: Any, inputs: Tensor, batch: Batch, units: Partition, baselines: Mapping[str, Tensor]
+    ) -> Tensor:
+        """Images with equally many units together: Captum takes the largest label of a batch as the number of all."""
+        maps, labels = torch.empty_like(inputs), units.each_label(len(batch))[:, None]
+        for _, rows in units.groups(len(batch)):
+            chosen = on(rows, inputs.device)
+            arguments = {
+                name: value[chosen] if len(value) == len(batch) else value for name, value in baselines.items()
+            }
+            mask = labels[:1] if units.shared else labels[chosen]
+            with warnings.catch_warnings():
+                warnings.filterwarnings(
+                    "ignore", "You are providing multiple inputs for Lime"
+                )  # it explains each alone
+                maps[chosen] = method.attribute(
+                    inputs[chosen], target=batch.labels[chosen], feature_mask=mask, **arguments, **self.options
+                ).to(maps.dtype)
+        return maps
 
     def _bound(self, model: Model, batch: Batch) -> tuple[Any, Tensor, bool]:
         """The method around the model's network, its input, and whether that is images."""

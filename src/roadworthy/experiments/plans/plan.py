@@ -83,7 +83,10 @@ class Plan:
     target: Literal["label", "prediction"] = "label"
     """the class to explain"""
     channel_reduction: Literal["sum", "abs_sum", "max_abs"] = "sum"
-    units: Literal["pixels"] = "pixels"
+    units: Spec = field(default_factory=lambda: {"name": "pixels"})
+    """what is removed at a time"""
+    unit_reduction: Literal["mean", "sum", "max", "max_abs"] = "mean"
+    """how maps are pooled to units"""
     until: Literal["ranked", "best"] | None = None
     """when to stop early; None evaluates all images"""
     confidence: float = 0.95
@@ -155,9 +158,15 @@ class Plan:
         return {name: self.folder / spec["path"] for name, spec in self.methods.items() if spec.get("name") == "maps"}
 
     @property
+    def unit_files(self) -> dict[str, Path]:
+        """The labels of a feature mask, by their key."""
+        mask = self.units.get("name") == "feature-mask"
+        return {"evaluation.units": self.folder / self.units["path"]} if mask else {}
+
+    @property
     def functions(self) -> tuple[str, ...]:
         """The code that running the plan imports and calls, as "module:function"."""
-        specs = (*self.methods.values(), *self.imputers.values(), self.model, self.network or {})
+        specs = (*self.methods.values(), *self.imputers.values(), self.units, self.model, self.network or {})
         names = [spec.get("function", spec.get("factory", "")) for spec in specs]
         names += [self.loss, self.augment, self.training.augment if self.training else ""]
         return tuple(dict.fromkeys(name for name in names if ":" in name))
@@ -171,7 +180,7 @@ class Plan:
     @property
     def option_files(self) -> dict[str, Path]:
         """Files among the options of the user's functions, by the dotted key of the option."""
-        tables = {"methods": self.methods, "imputers": self.imputers}
+        tables = {"methods": self.methods, "imputers": self.imputers, "evaluation": {"units": self.units}}
         files = {
             f"{table}.{name}.{option}": self.folder / spec[option]
             for table, specs in tables.items()

@@ -64,6 +64,8 @@ def plan_from(tables: Mapping[str, Any], folder: Path = Path()) -> Plan:
 
 def _axes(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """Strategies determine orders, imputers and evaluators, so a plan gives either."""
+    if "units" in evaluation:
+        evaluation = {**evaluation, "units": _units(evaluation["units"])}
     if "strategies" not in evaluation:
         given = {"imputers": _imputers(evaluation["imputers"])} if "imputers" in evaluation else {}
         return {**evaluation, **given}
@@ -74,6 +76,17 @@ def _axes(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     orders, imputers, evaluators = (tuple(dict.fromkeys(axis)) for axis in zip(*settings, strict=True))
     specs = {name: {"name": name} for name in imputers}
     return {**evaluation, "orders": orders, "imputers": specs, "evaluators": evaluators}
+
+
+def _units(value: Any) -> Spec:
+    """Sizes and counts are checked here; files and functions when the experiment is built."""
+    spec = _spec("evaluation.units", "units", value)
+    if "name" in spec and "path" not in spec:
+        try:
+            lookup("units", spec["name"]).make(**{name: option for name, option in spec.items() if name != "name"})
+        except RoadworthyError as error:
+            raise PlanError(f"evaluation.units: {error}") from error
+    return spec
 
 
 def _imputers(values: Sequence[Any]) -> dict[str, Spec]:
@@ -118,7 +131,7 @@ def _spec(key: str, family: str, value: Any, extra: Sequence[str] = ()) -> Spec:
     if not isinstance(spec, dict):
         raise PlanError(f'{key}: got {value!r}; give a name, or a table such as {{ name = "..." }}')
     spec = _long(key, spec) if family == "attributions" else spec
-    takes_functions = family in ("attributions", "imputers")
+    takes_functions = family in ("attributions", "imputers", "units")
     if "function" in spec and takes_functions:
         if "name" in spec:
             raise PlanError(f"{key}.function: {key}.name is given too; remove one of the two")

@@ -55,7 +55,8 @@ class _Evaluation(TypedDict, total=False):
     self_test: bool
     target: Annotated[str, one_of(("label", "prediction"))]
     channel_reduction: Annotated[str, one_of(("sum", "abs_sum", "max_abs"))]
-    units: Annotated[str, one_of(("pixels",))]
+    units: Any
+    unit_reduction: Annotated[str, one_of(("mean", "sum", "max", "max_abs"))]
     until: Annotated[str, one_of(("ranked", "best"))]
     confidence: Annotated[float, Field(ge=0.5, lt=1)]
     margin: Annotated[float, Field(ge=0)]

@@ -20,6 +20,7 @@ from roadworthy.report.figures.style import (
 )
 from roadworthy.report.labels import shortened, spread
 from roadworthy.report.palette import CONTROL_MARKER, Look
+from roadworthy.report.tables import fraction_removed
 
 MOST_NAMES = 14
 """more curves than these: only the emphasized ones have names"""
@@ -51,7 +52,7 @@ def setting_curves(
             _panel(panel, block[block["order"] == order], looks, emphasized, lines)
             panel.set_title(literal(f"{ORDERS.get(order, order)}, imputed with {imputer}"))
         row[0].set_ylabel(literal(f"accuracy, {EVALUATORS.get(evaluator, evaluator)}"))
-    label_axes(panels, top=_TOP)
+    label_axes(panels, top=_TOP, removed=fraction_removed(curves["units"]))
     return figure
 
 

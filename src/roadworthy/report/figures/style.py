@@ -129,7 +129,9 @@ def plot_curve(panel: Axes, rows: pd.DataFrame, column: str = "accuracy", band: 
         panel.fill_between(rows["fraction"], rows["low"], rows["high"], color=style["color"], alpha=0.12, linewidth=0)
 
 
-def label_axes(panels: Sequence[Sequence[Axes]], label: str = "", top: float | None = 1.02) -> None:
+def label_axes(
+    panels: Sequence[Sequence[Axes]], label: str = "", top: float | None = 1.02, removed: str = REMOVED
+) -> None:
     """Label a grid of panels whose horizontal axis is the fraction removed; without a `label` the rows keep theirs."""
     for row in panels:
         if label:
@@ -139,7 +141,7 @@ def label_axes(panels: Sequence[Sequence[Axes]], label: str = "", top: float | N
             panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
             panel.set_ylim(0, top)
     for panel in panels[-1]:
-        panel.set_xlabel(REMOVED)
+        panel.set_xlabel(removed)
 
 
 def legend(figure: Figure, panels: Sequence[Sequence[Axes]]) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from roadworthy.report.html.scales import Axis, Tick
 from roadworthy.report.labels import shortened, spread
-from roadworthy.report.tables import setting_title
+from roadworthy.report.tables import fraction_removed, setting_title
 
 WIDTH, HEIGHT = 500, 312
 LEFT, RIGHT, TOP, BOTTOM = 50, 116, 30, 46
@@ -63,6 +63,8 @@ class Panel(NamedTuple):
     levels: Sequence[Level]
     across: Sequence[Tick]
     up: Sequence[Tick]
+    removed: str
+    """title of the horizontal axis"""
     shaded: Sequence[Band] = ()
 
 
@@ -93,7 +95,7 @@ def rows(
     blocks = sorted(curves.groupby(["evaluator", "imputer"], sort=False), key=lambda block: block[0] != main)
     return [
         Row(
-            setting_title(imputer, evaluator if several else None),
+            setting_title(imputer, evaluator if several else None, block["units"].iloc[0]),
             [
                 _panel(axes, block[block["order"] == order], order, controls, numbers, strong, chance)._replace(
                     shaded=bands(axes.x, sorted(block["fraction"].unique()), out.get((str(imputer), order), ()))
@@ -138,18 +140,19 @@ def _panel(
         _line(axes, rows, numbers[str(method)], str(method), method in controls, method in strong)
         for method, rows in curves.groupby("method", sort=False)
     ]
-    title = TITLES.get(order, order)
+    title, removed = TITLES.get(order, order), fraction_removed(curves["units"])
     last = curves[curves["fraction"] == curves["fraction"].max()].sort_values("accuracy")
     ends = f"{last['method'].iloc[0]} ends lowest, {last['method'].iloc[-1]} highest"
     # The emphasized lines are drawn last, above the others; controls below the methods.
     ordered = sorted(_labeled(lines), key=lambda line: (line.strong, not line.control))
     return Panel(
         title,
-        f"Accuracy by fraction of pixels removed. {title}. {len(lines)} curves: {ends}.",
+        f"Accuracy by {removed}. {title}. {len(lines)} curves: {ends}.",
         ordered,
         _levels(axes, curves, chance),
         axes.x.ticks("{:.0%}"),
         axes.y.ticks("{:.0%}"),
+        removed,
     )
 
 

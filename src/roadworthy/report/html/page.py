@@ -149,7 +149,7 @@ def _tables(findings: Findings, numbers: Mapping[str, int]) -> list[Tables]:
     several = findings.ranking["evaluator"].nunique() > 1
     return [
         tables(
-            setting_title(standing.key.imputer, standing.key.evaluator if several else None),
+            setting_title(standing.key.imputer, standing.key.evaluator if several else None, standing.key.units),
             blocks[standing.key],
             standing,
             numbers,

@@ -68,7 +68,7 @@ def _chart(imputer: str, measure: str, rows: pd.DataFrame) -> Chart:
     heights = spread([line.points[-1].y for line in lines], 15, TOP, HEIGHT - BOTTOM)
     placed = [line._replace(label=height) for line, height in zip(lines, heights, strict=True)]
     title = f"{setting_title(imputer)}: {_TITLES.get(measure, measure)}"
-    text = f"{title}. Share of images outside the 95 % range of real images, by fraction of pixels removed."
+    text = f"{title}. Share of images outside the 95 % range of real images, by fraction removed."
     return Chart(title, text, placed, x.ticks("{:.0%}"), y.ticks("{:.0%}"))
 
 
