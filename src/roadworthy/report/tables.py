@@ -1,6 +1,6 @@
 """Tables formatted for people."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 import numpy as np
@@ -29,14 +29,19 @@ def setting_title(imputer: object, evaluator: object = None, units: str = "pixel
     return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "") + removed
 
 
-def fraction_removed(units: Iterable[str]) -> str:
+def units_of(table: pd.DataFrame) -> str:
+    """The units of a table of one comparison, which has one kind; pixels where it does not say."""
+    return ", ".join(dict.fromkeys(table.get("units", ["pixels"])))
+
+
+def fraction_removed(table: pd.DataFrame) -> str:
     """Of what a fraction is one, as the title of an axis.
 
-    >>> fraction_removed(["pixels"]), fraction_removed(["patches 16", "patches 16"])
+    >>> fraction_removed(pd.DataFrame({"units": ["pixels"]})), fraction_removed(pd.DataFrame({"units": ["patches 16"]}))
     ('fraction of pixels removed', 'fraction of units removed (patches 16)')
     """
-    names = list(dict.fromkeys(units))
-    return "fraction of pixels removed" if names == ["pixels"] else f"fraction of units removed ({', '.join(names)})"
+    units = units_of(table)
+    return "fraction of pixels removed" if units == "pixels" else f"fraction of units removed ({units})"
 
 
 def accuracy_text(table: pd.DataFrame, unlabeled: bool = False) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from roadworthy.core.text import printable
 from roadworthy.report.findings import Card
-from roadworthy.report.tables import setting_title, short_ranking
+from roadworthy.report.tables import setting_title, short_ranking, units_of
 from roadworthy.statistics import CONFIDENCE, BlockKey, Standing
 
 LEGEND = "◦ control  ↓ lower ↑ higher is better  [ ] {:g} % interval  ( ) possible ranks"
@@ -53,7 +53,7 @@ def show_ranking(
     """
     several = ranking["evaluator"].nunique() > 1
     for (evaluator, imputer), block in ranking.groupby(["evaluator", "imputer"], sort=False):
-        title = setting_title(imputer, evaluator if several else None, block["units"].iloc[0])
+        title = setting_title(imputer, evaluator if several else None, units_of(block))
         console.print(_ranking_table(title, short_ranking(block, standings)))
         console.print()
     _say(console, LEGEND.format(100 * confidence), style="dim")

@@ -261,6 +261,7 @@ def test_ids_mention_units_only_if_they_are_not_pixels(tmp_path, project):
 # ── training ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.filterwarnings("ignore::roadworthy.core.errors.LowAccuracyWarning")  # the model is untrained
 @pytest.mark.parametrize("evaluator", ["retrain", "warm-start", "fine-tuned"])
 def test_evaluators_that_train_remove_whole_patches(evaluator):
     seen = []
@@ -278,7 +279,7 @@ def test_evaluators_that_train_remove_whole_patches(evaluator):
         {"G": "gradient"},
         imputers={"mine": watching},
         evaluators=evaluator,
-        train=(world.images.flip(0), world.labels.flip(0)),
+        train=(1 - world.images, 1 - world.labels),
         recipe=rw.Recipe(epochs=1, batch_size=10, select="last"),
         units=rw.Patches(4),
         fractions=(0.3,),

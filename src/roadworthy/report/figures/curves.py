@@ -52,7 +52,7 @@ def family_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
             _methods(panel, curves[(curves["evaluator"] == evaluator) & (curves["order"] == order)], looks, band=True)
             panel.set_title(f"{ORDERS.get(order, order)}, {EVALUATORS.get(evaluator, evaluator)}")
     figure.suptitle(literal(f"Imputed with {', '.join(curves['imputer'].unique())}"))
-    label_axes(panels, "accuracy", removed=fraction_removed(curves["units"]))
+    label_axes(panels, "accuracy", removed=fraction_removed(curves))
     legend(figure, panels)
     return figure
 
@@ -107,6 +107,6 @@ def evaluator_curves(curves: pd.DataFrame, look: Look) -> Figure:
                 if len(rows):
                     plot_curve(panel, rows, **{**style, "color": color}, label=label)
         panel.set_title(ORDERS.get(order, order))
-    label_axes(panels, "accuracy", removed=fraction_removed(curves["units"]))
+    label_axes(panels, "accuracy", removed=fraction_removed(curves))
     legend(figure, panels)
     return figure

@@ -52,7 +52,7 @@ def setting_curves(
             _panel(panel, block[block["order"] == order], looks, emphasized, lines)
             panel.set_title(literal(f"{ORDERS.get(order, order)}, imputed with {imputer}"))
         row[0].set_ylabel(literal(f"accuracy, {EVALUATORS.get(evaluator, evaluator)}"))
-    label_axes(panels, top=_TOP, removed=fraction_removed(curves["units"]))
+    label_axes(panels, top=_TOP, removed=fraction_removed(curves))
     return figure
 
 

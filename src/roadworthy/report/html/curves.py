@@ -9,7 +9,7 @@ import pandas as pd
 
 from roadworthy.report.html.scales import Axis, Tick
 from roadworthy.report.labels import shortened, spread
-from roadworthy.report.tables import fraction_removed, setting_title
+from roadworthy.report.tables import fraction_removed, setting_title, units_of
 
 WIDTH, HEIGHT = 500, 312
 LEFT, RIGHT, TOP, BOTTOM = 50, 116, 30, 46
@@ -95,7 +95,7 @@ def rows(
     blocks = sorted(curves.groupby(["evaluator", "imputer"], sort=False), key=lambda block: block[0] != main)
     return [
         Row(
-            setting_title(imputer, evaluator if several else None, block["units"].iloc[0]),
+            setting_title(imputer, evaluator if several else None, units_of(block)),
             [
                 _panel(axes, block[block["order"] == order], order, controls, numbers, strong, chance)._replace(
                     shaded=bands(axes.x, sorted(block["fraction"].unique()), out.get((str(imputer), order), ()))
@@ -140,7 +140,7 @@ def _panel(
         _line(axes, rows, numbers[str(method)], str(method), method in controls, method in strong)
         for method, rows in curves.groupby("method", sort=False)
     ]
-    title, removed = TITLES.get(order, order), fraction_removed(curves["units"])
+    title, removed = TITLES.get(order, order), fraction_removed(curves)
     last = curves[curves["fraction"] == curves["fraction"].max()].sort_values("accuracy")
     ends = f"{last['method'].iloc[0]} ends lowest, {last['method'].iloc[-1]} highest"
     # The emphasized lines are drawn last, above the others; controls below the methods.
