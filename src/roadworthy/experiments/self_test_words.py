@@ -31,7 +31,10 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
 
 def summary(order: pd.DataFrame, main: Main) -> str:
     """The known order in a few words, in the setting to look at first."""
-    own = _methods(order[(order["evaluator"] == main[0]) & (order["imputer"] == main[1])])
+    own = order[(order["evaluator"] == main[0]) & (order["imputer"] == main[1])]
+    if (own["state"] == "moved").any():
+        return "a control that loses nothing moved"
+    own = _methods(own)
     if wrong := own[own["state"] == "reversed"]["score"].unique().tolist():
         return f"damaged maps score better by {listed([SCORE_NAMES[name].split(' (')[0] for name in wrong])}"
     leading = own[own["leading"].astype(bool)]

@@ -59,7 +59,7 @@ def known_order(
     orders: list[dict[str, Any]] = []
     damage: list[dict[str, Any]] = []
     for block, runs in _paired(predictions, copies, swapped):
-        first = damaged_first(next(iter(copies.values())).ids, seed)
+        first = damaged_first(next(own.ids for point, own in copies.items() if point.method in swapped), seed)
         for name, pairs in runs.items():
             for copy, original, other in pairs:
                 levels = np.stack([_damaged(original, other, first, share) for share in _LEVELS])
