@@ -133,11 +133,10 @@ def test_copies_of_leading_methods_are_missing_before_it_is_known_which_they_are
 
 
 def test_the_self_test_is_counted_as_it_is_run(project):
-    plan, store = (
-        project.write_plan(evaluation={"self_test": None, "controls": ["center"]}),
-        RunDirectory(project.store),
-    )
-    # own, G and center swapped; own and G at 5 widths; own and G with half and all layers shuffled; 2 orders, 2 fractions
+    plan = project.write_plan(evaluation={"self_test": None, "controls": ["center"]})
+    store = RunDirectory(project.store)
+    # own, G and center swapped; own and G at 5 widths; own and G with half and all layers shuffled; 2 orders, 2
+    # fractions
     assert self_test_points(plan) == {"swapped": 3 * 4, "smoothed": 2 * 5 * 4, "randomized": 2 * 2 * 4}
     assert missing_counts(plan, store)["self-test"] == 12 + 40 + 16
     (tested,) = [work for work in estimate(plan, missing_counts(plan, store)).work if work.kind == "self-test"]
