@@ -23,6 +23,7 @@ EVALUATION = {
     "seeds": "repeat ties, noise and training",
     "controls": "ranked with the methods and marked; `[]` for none",
     "copied": "methods of which blurred and inverted copies are made; by default the two leading ones",
+    "self_test": "evaluate damaged copies of the leading methods, too ([self-test.md](self-test.md))",
     "target": "the class that is explained ([targets.md](targets.md))",
     "channel_reduction": "how the channels of a map become one",
     "units": 'what is removed at a time: a name, a table such as `{ name = "patches", size = 16 }`, or your own '

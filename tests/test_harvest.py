@@ -37,6 +37,7 @@ IG = {{ name = "ig", steps = 2 }}
 other = "gradient"
 
 [evaluation]
+self_test = false
 imputers = ["fixed"]
 fractions = [0.3, 0.7]
 seeds = {seeds}

@@ -48,6 +48,7 @@ _NAMES = {
     "Point": "core.results",
     "Predictions": "core.results",
     "Recipe": "training.recipe",
+    "SelfTest": "experiments.self_test",
     "Superpixels": "evaluation.units",
     "TokenRemoval": "imputers",
     "Tokens": "evaluation.units",

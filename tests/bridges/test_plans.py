@@ -28,6 +28,7 @@ factory = "my_model:build"
 "two" = "my_model:two"
 
 [evaluation]
+self_test = false
 fractions = [0.5]
 controls = []
 """

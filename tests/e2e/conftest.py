@@ -27,6 +27,7 @@ IG-SG = { name = "ig-sg", steps = 3, ig_samples = 2 }
 IG-SQ = { name = "ig-sq", steps = 3, ig_samples = 2 }
 GB = "gb"
 [evaluation]
+self_test = false
 imputers = ["fixed", "linear"]
 fractions = [0.2, 0.5, 0.8]
 seeds = [0, 1]

@@ -21,6 +21,7 @@ factory = "my_model:Sides"
 edges = "edges"
 gradient = "gradient"
 [evaluation]
+self_test = false
 imputers = ["fixed", "linear"]
 fractions = [0.5]
 controls = []

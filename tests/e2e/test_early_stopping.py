@@ -41,6 +41,7 @@ def project(tmp_path_factory):
         bright = "mine:bright"
         dark = "mine:dark"
         [evaluation]
+        self_test = false
         fractions = [0.2, 0.4, 0.6]
         controls = ["blurred", "inverted"]
         until = "ranked"

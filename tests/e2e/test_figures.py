@@ -25,6 +25,7 @@ def project(tmp_path_factory):
         IG = { name = "ig", steps = 3 }
         grad = "gradient"
         [evaluation]
+        self_test = false
         imputers = ["fixed", "linear"]
         fractions = [0.2, 0.5, 0.8]
         controls = ["random"]

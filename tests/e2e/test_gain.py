@@ -31,6 +31,7 @@ factory = "my_model:build"
 [methods]
 IG = { name = "ig", steps = 2 }
 [evaluation]
+self_test = false
 orders = ["morf"]
 imputers = ["fixed", "gain"]
 fractions = [0.3, 0.6]

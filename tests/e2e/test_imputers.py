@@ -20,6 +20,7 @@ classes = 2
 [methods]
 grad = "gradient"
 [evaluation]
+self_test = false
 imputers = ["image-mean", { name = "constant", value = 0.0, as = "black" }]
 """
 

@@ -38,6 +38,7 @@ def project(tmp_path_factory):
         "I x G" = { name = "captum", method = "InputXGradient" }
         truth = { name = "maps", path = "maps.npy" }
         [evaluation]
+        self_test = false
         fractions = [0.3, 0.6]
         controls = ["random", "blurred"]
         [run]

@@ -28,6 +28,7 @@ def project(tmp_path_factory):
         gradient = "gradient"
         "i x g" = "input-x-gradient"
         [evaluation]
+        self_test = false
         fractions = [0.3, 0.6]
         controls = ["random"]
         """,

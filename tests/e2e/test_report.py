@@ -29,6 +29,7 @@ def project(tmp_path_factory):
         "gradient" = "gradient"
         "i x g" = "input-x-gradient"
         [evaluation]
+        self_test = false
         imputers = ["fixed", "linear"]
         fractions = [0.3, 0.6]
         controls = ["random"]

@@ -25,6 +25,7 @@ IG = { name = "ig", steps = 3, baseline = "black" }
 IG-SG = { name = "ig-sg", steps = 3, ig_samples = 2, baseline = "black" }
 grad = "gradient"
 [evaluation]
+self_test = false
 imputers = ["fixed", "linear"]
 fractions = [0.2, 0.5, 0.8]
 controls = ["random"]

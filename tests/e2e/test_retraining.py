@@ -18,6 +18,7 @@ factory = "my_model:fixed"
 [methods]
 IG = { name = "ig", steps = 3 }
 [evaluation]
+self_test = false
 orders = ["morf"]
 imputers = ["fixed", "linear"]
 evaluators = ["no-retrain", "retrain", "fine-tuned"]

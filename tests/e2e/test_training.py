@@ -34,6 +34,7 @@ def project(tmp_path_factory):
         "IG [8]" = { name = "ig", steps = 8 }
         GB = "gb"
         [evaluation]
+        self_test = false
         fractions = [0.5]
         controls = []
         """,

@@ -17,6 +17,7 @@ factory = "my_model:build"
 [methods]
 IG = { name = "ig", steps = 2 }
 [evaluation]
+self_test = false
 imputers = ["fixed"]
 fractions = [0.5]
 controls = ["random"]

@@ -35,6 +35,7 @@ factory = "my_model:fixed"
 IG = { name = "ig", steps = 3 }
 IG-SG = { name = "ig-sg", steps = 3, ig_samples = 2 }
 [evaluation]
+self_test = false
 imputers = ["fixed", "linear", "gain"]
 evaluators = ["no-retrain", "retrain", "fine-tuned"]
 fractions = [0.3, 0.7]

@@ -38,6 +38,13 @@ def pixel(value):
 TRAIN = {"evaluators": "retrain", "train": (IMAGES, LABELS), "recipe": "tiny"}
 
 COMPARE = [
+    *argument("self_test", (1, "yes", None), InputError, "True or False"),
+    Row(
+        "compare: self_test with an order of one's own",
+        compare(self_test=True, orders={"mine": lambda maps, ids, key: maps.long()}),
+        InputError,
+        "morf, lerf",
+    ),
     *argument("data", (None, 7, "images", object(), (1, 2, 3), [IMAGES], {"images": IMAGES}), InputError, "give"),
     *(
         Row(f"compare: data with {what}", compare(data=data), error, cure)

@@ -75,6 +75,7 @@ KEYS = [
                               {"name": "feature-mask"}, "a b:c"), "evaluation.units"),
     *key("evaluation.unit_reduction", ("median", "", 1, []), "evaluation.unit_reduction"),
     *key("evaluation.controls", ("random", ["randm"], [1], 7, True), "evaluation.controls"),
+    *key("evaluation.self_test", ("yes", 1, []), "evaluation.self_test"),
     *key("evaluation.copied", ("IG", ["nobody"], [1], 7), "evaluation.copied"),
     *key("evaluation.until", ("rank", "", 1, [], True), "evaluation.until"),
     *key("evaluation.confidence", (0.4, 1.0, 95, "0.95", NAN, INF, True, []), "evaluation.confidence"),

@@ -81,6 +81,12 @@ def blurred(maps: Maps, sigma: float = Blurred.sigma) -> Maps:
     return torch.from_numpy(gaussian_filter(maps.cpu().numpy(), sigma, axes=(-2, -1), mode="nearest"))
 
 
+def sharpened(maps: Maps, sigma: float) -> Maps:
+    """What blurring removes, added once more (unsharp masking)."""
+    cpu = maps.cpu()
+    return 2 * cpu - blurred(cpu, sigma)
+
+
 @final
 @dataclass(frozen=True)
 class Inverted:

@@ -50,13 +50,14 @@ def demo(
     started = time.monotonic()
     check_output(out)
     study = _study(data, root, images)
-    say(f"{study.about}\nEight methods and the controls, two imputers, {len(study.fractions)} fractions.\n")
+    say(f"{study.about}\nEight methods and the controls, two imputers, {len(study.fractions)} fractions, self-test.\n")
     comparison = compare(
         study.model,
         study.data,
         study.methods,
         imputers=["linear", "fixed"],
         fractions=study.fractions,
+        self_test=True,
         map_batch_size=50,
         batch_size=50,
     )

@@ -47,9 +47,18 @@ def show_comparison(comparison: "Comparison", closing: Sequence[str] = (), audit
         cards=comparison.cards(audit),
         accuracy=accuracy_text(comparison.plain_accuracy(), comparison.results.unlabeled),
         warnings=_warnings(comparison),
+        self_test=_self_test(comparison),
         confidence=comparison.results.confidence,
         closing=closing,
     )
+
+
+def _self_test(comparison: "Comparison") -> list[str]:
+    """What it found, apart from what is among the warnings."""
+    if comparison.results.self_test is None:
+        return []
+    test = comparison.self_test()
+    return [text for text in test.sentences if text not in {doubt.text for doubt in test.doubts}]
 
 
 def _warnings(comparison: "Comparison") -> list[str]:

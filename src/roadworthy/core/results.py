@@ -66,6 +66,21 @@ class Copy(NamedTuple):
         return f"{self.of} {self.how}"
 
 
+class Degraded(NamedTuple):
+    """A copy of a method's maps that the self-test evaluates: never listed among the methods."""
+
+    of: str
+    how: str
+    """swapped: of other images · blurred, sharpened · randomized: of a model whose weights were shuffled"""
+    amount: float = 1.0
+    """share of images or of layers, or a width in pixels"""
+
+    @property
+    def name(self) -> str:
+        """With a no-break space, which no name of a method has."""
+        return f"{self.of}\N{NO-BREAK SPACE}{self.how} {self.amount:g}"
+
+
 class Point(NamedTuple):
     """One point of one curve; the key under which its `Predictions` are kept."""
 

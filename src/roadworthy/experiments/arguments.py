@@ -12,7 +12,7 @@ from roadworthy.core.masks import checked_fractions
 from roadworthy.core.partitions import UnitReduction
 from roadworthy.core.types import Order
 from roadworthy.experiments.design import EarlyStopping, Population, Until
-from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
+from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS, ORDERS
 from roadworthy.experiments.registry import lookup
 from roadworthy.models.prediction import AUTOCAST
 
@@ -156,6 +156,13 @@ def checked_flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"{name}={value!r}: give True or False")
     return value
+
+
+def checked_self_test(value: Any, orders: Iterable[str]) -> bool:
+    """Its scores are defined for the two orders that have a direction."""
+    if checked_flag("self_test", value) and (unknown := [name for name in orders if name not in ORDERS]):
+        raise InputError(f"self_test=True with order {unknown[0]!r}: choose orders from {', '.join(ORDERS)}")
+    return bool(value)
 
 
 def checked_device(name: Any) -> torch.device:

@@ -24,6 +24,7 @@ from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import most_relevant_first, rank
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays
+from roadworthy.experiments.self_test_measures import scope
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind
 
 
@@ -157,6 +158,7 @@ MEASURES: Mapping[str, Callable[[Worker, Item, Inputs], Arrays]] = {
     "detector": _detector,
     "detection": _detection,
     "leak": _leak,
+    "scope": scope,
     "geometry": _geometry,
 }
 

@@ -176,6 +176,7 @@ def design_of(plan: Plan, prints: Fingerprints) -> Design:
         early_stopping=EarlyStopping(plan.until, plan.confidence, plan.margin, plan.population) if plan.until else None,
         confidence=plan.confidence,
         margin=plan.margin,
+        self_test=plan.self_test,
     )
 
 

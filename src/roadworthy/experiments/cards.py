@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from roadworthy.core.results import Copy
+from roadworthy.experiments.self_test import SelfTest
 from roadworthy.experiments.wording import at_least, at_most, bounds, listed, settling, settling_pairs
 from roadworthy.report.findings import Card
 from roadworthy.report.ranks import PAIRINGS
@@ -24,18 +25,29 @@ def cards(
     confidence: float,
     near_chance: bool = False,
     copies: Mapping[str, Copy] | None = None,
+    self_test: SelfTest | None = None,
 ) -> tuple[Card, ...]:
     """Of the setting of the conclusion.
 
     `agreement`: with intervals. `audit`: tables by name, empty if none was made. `near_chance`: the model's accuracy is
-    not clearly above chance. `copies`: controls made from a method's maps.
+    not clearly above chance. `copies`: controls made from a method's maps. `self_test`: what the benchmark can see.
     """
+    benchmark = _benchmark(standing, agreement, audit, near_chance, copies or {})
     return (
         _best(standing, confidence),
         _controls(standing),
         _first_place(standing, confidence),
-        _benchmark(standing, agreement, audit, near_chance, copies or {}),
+        benchmark if self_test is None or near_chance else _tested(benchmark, self_test),
     )
+
+
+def _tested(benchmark: Card, self_test: SelfTest) -> Card:
+    """With the result of the self-test as the answer, and what was the answer as a detail."""
+    doubtful: Literal["good", "bad", "open"] = "good" if benchmark.tone in ("good", "plain") else "open"
+    tones: dict[str, Literal["good", "bad", "open"]] = {"passed": doubtful, "not seen": "open", "failed": "bad"}
+    tone = "bad" if benchmark.tone == "bad" else tones[self_test.state]
+    detail = "; ".join(part for part in (benchmark.answer, benchmark.detail) if part)
+    return Card(benchmark.question, f"self-test {self_test.state}", f"{self_test.summary}; {detail}", tone)
 
 
 def _best(standing: Standing, confidence: float) -> Card:

@@ -47,6 +47,7 @@ from roadworthy.experiments.arguments import (
     checked_methods,
     checked_orders,
     checked_seeds,
+    checked_self_test,
     early_stopping_of,
     several,
 )
@@ -55,12 +56,13 @@ from roadworthy.experiments.design import Design, EarlyStopping, Population, Unt
 from roadworthy.experiments.executors.in_process import InProcess
 from roadworthy.experiments.inputs import check_unit_labels, input_facts, with_known_outputs
 from roadworthy.experiments.items import Block, Spec, block_step, growing_rows, sequential_rows
-from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS
+from roadworthy.experiments.plans.plan import BLIND_CONTROLS, CONTROLS, LEADERS
 from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.registry import lookup
 from roadworthy.experiments.rehearsal import REHEARSAL, rehearse
 from roadworthy.experiments.results import collect
 from roadworthy.experiments.runner import execute, grouping, origin
+from roadworthy.experiments.self_test_items import SelfTestDesign
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.stores.scratch import ScratchStore
 from roadworthy.experiments.worker import Worker
@@ -90,6 +92,7 @@ def compare(
     seeds: Sequence[int] = (0,),
     target: Target = "label",
     controls: Sequence[str] = CONTROLS,
+    self_test: bool = False,
     until: Until | None = None,
     confidence: float = 0.95,
     margin: float = 0.02,
@@ -120,6 +123,8 @@ def compare(
     `unit_reduction`: "mean", "sum", "max" or "max_abs". Fractions then count units.
     `target`: the class that is explained and whose probability is reported. Accuracy is always against the label.
     `controls`: ranked with the methods and marked; () for none.
+    `self_test`: also evaluate damaged copies of the leading methods, whose true order is known, and more
+    (docs/self-test.md): `comparison.self_test()` says what this benchmark can see here. They are never listed.
     `confidence`: of all intervals. `margin`: methods whose scores surely differ by less are tied.
     `until`: "ranked" or "best" takes images in growing batches, in an order fixed by the first seed, and stops when all
     pairs of methods, or the best and all others, are separated or tied, at this `confidence` for all pairs together
@@ -181,6 +186,7 @@ def compare(
         early_stopping=stopping,
         confidence=confidence,
         margin=margin,
+        self_test=checked_self_test(self_test, ranked_orders),
     )
     check_unit_labels(experiment, shares, named_evaluators)
     _check_training(experiment, named_evaluators)
@@ -208,6 +214,7 @@ def _design(
     early_stopping: EarlyStopping | None,
     confidence: float,
     margin: float,
+    self_test: bool,
 ) -> Design:
     """Items that live in memory need no fingerprints, only names that differ."""
     size = block_step(experiment.batch_size, experiment.map_batch_size)
@@ -243,14 +250,19 @@ def _design(
         early_stopping=early_stopping,
         confidence=confidence,
         margin=margin,
+        self_test=self_test,
     )
 
 
 def _size_of_maps(experiment: Experiment, design: Design) -> int:
-    """In bytes, of float32, with the blurred copies of two methods."""
+    """In bytes, of float32, with the copies of two methods."""
     height, width = next(experiment.data.batches(1)).images.shape[-2:]
     images = sum(len(block.rows) for block in (*design.blocks, *design.train_blocks))
-    return 4 * int(height * width) * images * (len(experiment.methods) + 2 * ("blurred" in design.copy_controls))
+    maps = images * (len(experiment.methods) + 2 * ("blurred" in design.copy_controls))
+    if design.self_test:
+        copied = SelfTestDesign(design, design.blocks, tuple(design.methods)[:LEADERS])
+        maps += copied.maps()
+    return 4 * int(height * width) * maps
 
 
 def _blocks(split: str, rows: Sequence[tuple[int, ...]]) -> tuple[Block, ...]:

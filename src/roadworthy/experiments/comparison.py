@@ -25,6 +25,7 @@ from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.provenance import provenance, runtime_table
 from roadworthy.experiments.results import Results, save
 from roadworthy.experiments.runner import GroupKey, origin
+from roadworthy.experiments.self_test import SelfTest, self_test_of
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.worker import Worker
 from roadworthy.report.examples import Example, Gallery
@@ -127,6 +128,25 @@ class Comparison:
         """One of four states, a plain sentence, and details: which method to trust, if any (docs/statistics.md)."""
         return self._conclusion
 
+    def self_test(self) -> SelfTest:
+        """What this benchmark can see on this model and these images (docs/self-test.md)."""
+        if self._self_test is None:
+            raise InputError(
+                "this comparison has no self-test: compare with self_test=True, or run a plan without "
+                "`self_test = false` to its end"
+            )
+        return self._self_test
+
+    @cached_property
+    def _self_test(self) -> SelfTest | None:
+        results = self.results
+        if results.self_test is None:
+            return None
+        main = statistics.preferred_block(self._ranking, results.preferred)
+        return self_test_of(
+            results.self_test, self.predictions, main, results.confidence, results.margin, bool(results.stopping)
+        )
+
     def cards(self, audit: Audit | None = None) -> tuple[Card, ...]:
         """Best method, controls, first place, benchmark: each a question with a short answer."""
         results, compared = self.results, self._several_methods_and_settings
@@ -136,7 +156,13 @@ class Comparison:
         warned = self._warnings
         near_chance = ((warned["kind"] == "near chance") & (warned["evaluator"] == main[0])).any()
         return cards(
-            standing, agreement, audit.tables if audit else {}, results.confidence, bool(near_chance), results.copies
+            standing,
+            agreement,
+            audit.tables if audit else {},
+            results.confidence,
+            bool(near_chance),
+            results.copies,
+            self._self_test,
         )
 
     @cached_property
@@ -271,6 +297,8 @@ class Comparison:
                 "Date": provenance(results.manifest)["Date"],
             },
             audit=audit.tables if audit else {},
+            self_test=self._self_test.tables if self._self_test else {},
+            self_test_sentences=self._self_test.sentences if self._self_test else (),
         )
 
     @property
@@ -282,7 +310,9 @@ class Comparison:
         """It ends with the conclusion, which is what one sees first on a terminal."""
         table = short_ranking(self._ranking, self.standings()).to_string(index=False)
         warnings = [f"Warning: {text}" for text in self._warnings["text"]]
-        parts = [table, "\n".join([f"Accuracy before removal: {self._accuracy}", *warnings]), str(self.conclusion())]
+        tested = [f"Self-test {self._self_test.state}: {self._self_test.summary}."] if self._self_test else []
+        lines = [f"Accuracy before removal: {self._accuracy}", *tested, *warnings]
+        parts = [table, "\n".join(lines), str(self.conclusion())]
         return printable("\n\n".join(parts))
 
     def _repr_html_(self) -> str:
@@ -369,7 +399,11 @@ class Comparison:
         )
         texts = [f"{_capitalized(text)}." for text in results.noted]
         noted = pd.DataFrame({"kind": "noted before the run", "text": texts}, columns=table.columns).fillna("")
-        return pd.concat([noted, table], ignore_index=True) if texts else table
+        doubts = [
+            {"kind": "self-test", **doubt._asdict()} for doubt in (self._self_test.doubts if self._self_test else ())
+        ]
+        tables = [noted, table, pd.DataFrame(doubts, columns=table.columns)]
+        return pd.concat([one for one in tables if len(one)] or [table], ignore_index=True)
 
     @property
     def _size(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from roadworthy.attributions.controls import blurred
+from roadworthy.audit.randomization import shuffled_weights
 from roadworthy.core.errors import InputError
 from roadworthy.core.random import Key
 from roadworthy.core.results import Point, Predictions
@@ -28,6 +28,7 @@ from roadworthy.experiments.audit_measures import measure
 from roadworthy.experiments.inputs import first_images
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays
+from roadworthy.experiments.self_test_measures import copied_maps
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind, threads
 from roadworthy.models.outputs import recognized
 from roadworthy.models.prediction import accelerated, eval_mode, predict, with_labels
@@ -57,20 +58,23 @@ def _baseline(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint:
 
 def _maps(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint: Path | None) -> Computed:
     experiment, (first, *_) = worker.experiment, items
-    if "copy_of" in first.label:
+    share = first.spec.get("randomized", 0.0)
+    if "copy_of" in first.label and not share:
         for item in items:
-            copied = blurred(torch.from_numpy(inputs[item.needs[0].id]["maps"]))
+            copied = copied_maps(item, inputs)
             yield item, {"maps": copied.numpy(), "ties": tied(copied, worker.batch(block_of(item)).units)}
         return
     baseline = as_predictions(inputs[first.needs[0].id])
     batch = replace(worker.batch(block_of(first)), labels=_targets(experiment, baseline))
-    methods = {item.label["method"]: experiment.methods[item.label["method"]] for item in items}
-    parts = [
-        explain(methods, experiment.model, piece, experiment.map_key, experiment.channel_reduction)
-        for _, piece in batch.split(experiment.map_batch_size)
-    ]
+    names = {item.id: item.label.get("copy_of", item.label["method"]) for item in items}
+    methods = {name: experiment.methods[name] for name in names.values()}
+    with shuffled_weights(experiment.model, share, Key(0).fold("randomized")):
+        parts = [
+            explain(methods, experiment.model, piece, experiment.map_key, experiment.channel_reduction)
+            for _, piece in batch.split(experiment.map_batch_size)
+        ]
     for item in items:
-        maps = torch.cat([part[item.label["method"]] for part in parts])
+        maps = torch.cat([part[names[item.id]] for part in parts])
         yield item, {"maps": maps.numpy(), "ties": tied(maps, batch.units)}
 
 

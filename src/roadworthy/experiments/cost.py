@@ -16,9 +16,11 @@ from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.retraining import FineTuned, Mapped, Retrain
 from roadworthy.evaluation.sweep import Curve, explain, source_of, sweep
 from roadworthy.experiments.build import awaits_training, build, build_data, build_trainer, build_untrained
+from roadworthy.experiments.items import default_block_size
 from roadworthy.experiments.pending import survey
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.run import prepare
+from roadworthy.experiments.self_test_cost import missing_self_test, self_test_work
 from roadworthy.experiments.stores.run_directory import RunDirectory
 from roadworthy.experiments.worker import threads
 from roadworthy.imputers import Constant
@@ -62,16 +64,22 @@ def missing_counts(plan: Plan, store: RunDirectory) -> dict[str, int]:
     """How many maps, points and trainings of a plan are missing. An empty directory needs no look at the data."""
     counts = plan.counts()
     if awaits_training(plan) or not store.ids():
-        return counts
+        return {**counts, **missing_self_test(plan, None)}
     state = survey(prepare(plan).design, store)
     missing = {item.id for item in state.missing}
     inverted = {name for name, copy in state.copies.items() if copy.how == "inverted"}  # cost nothing: not in `counts`
     known = {point: items for point, items in state.points.items() if point.method not in inverted}
     points = [point for point, items in known.items() if any(item.id in missing for item in items)]
-    maps = {(item.label["method"], item.label["split"]) for item in state.missing if item.kind == "maps"}
+    compared = () if state.self_test else state.missing  # the maps of the self-test are part of its cost
+    maps = {(item.label["method"], item.label["split"]) for item in compared if item.kind == "maps"}
     trained = [item for item in state.missing if item.block is None and item.kind != "audit"]
     unknown = 0 if state.final else counts["points"] - len(known)
-    return {"maps": len(maps), "points": len(points) + max(0, unknown), "trainings": len(trained)}
+    return {
+        "maps": len(maps),
+        "points": len(points) + max(0, unknown),
+        "trainings": len(trained),
+        **missing_self_test(plan, state),
+    }
 
 
 def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
@@ -82,7 +90,8 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
     with Key(0).fold("estimate").torch_rng(), threads(plan.threads), eval_mode(experiment.model, experiment.device):
         compile_now()
         batch = _few(experiment)
-        maps = _map_seconds(experiment, batch) * (images + (train_images if plan.point_evaluators else 0))
+        map_seconds = _map_seconds(experiment, batch)
+        maps = map_seconds * (images + (train_images if plan.point_evaluators else 0))
         trainings = 0.0
         gain: Imputer = Constant(0.5)
         for recipe in (imputer for imputer in experiment.imputers.values() if isinstance(imputer, GainRecipe)):
@@ -95,10 +104,13 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
     curves = Counter(imputer for _, imputer, _ in plan.settings)
     per_setting = counts["points"] / max(1, len(plan.settings))
     evaluation = sum(curves[name] * per_setting * images * seconds for name, seconds in points.items())
+    size = plan.block_size or default_block_size(batch.images.shape[1:], plan.batch_size, plan.map_batch_size)
+    tested = self_test_work(plan, images, size, map_seconds, points)
     work = [
         Work("maps", counts["maps"], missing["maps"], maps),
         Work("points", counts["points"], missing["points"], evaluation),
         Work("trainings", counts["trainings"], missing["trainings"], trainings),
+        Work("self-test", tested.points, missing.get("self-test", 0), tested.seconds),
         Work("the model itself", int(waiting), int(waiting), model),
     ]
     return Estimate(images, train_images, tuple(row for row in work if row.number))

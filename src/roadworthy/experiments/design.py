@@ -62,6 +62,8 @@ class Design:
     """of all intervals"""
     margin: float = statistics.MARGIN
     """scores that surely differ by less are tied"""
+    self_test: bool = False
+    """whether damaged copies of the leading methods are evaluated too, once everything else is"""
     answered: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
     """whether so many blocks answer the question of early stopping: what is stored under an id never changes"""
     _items: dict[Any, Item] = field(default_factory=dict, init=False, repr=False)
@@ -193,9 +195,13 @@ class Design:
         return self._kept(("model", imputer, seed), make)
 
     def predictions(self, point: Point, block: Block, copy: Copy | None) -> Item:
-        return self._kept((point, block), lambda: self._predictions(point, block, copy))
+        def make() -> Item:
+            return self.predictions_with(point, block, self.map_item(point.method, block, copy))
 
-    def _predictions(self, point: Point, block: Block, copy: Copy | None) -> Item:
+        return self._kept((point, block), make)
+
+    def predictions_with(self, point: Point, block: Block, maps: Item) -> Item:
+        """At a point, with these maps."""
         needs = [self.baseline(block)]
         spec: dict[str, Any] = {"evaluator": point.evaluator, "fraction": point.fraction, "seed": point.seed}
         label = {**point._asdict(), "block": block.index}
@@ -204,7 +210,7 @@ class Design:
         if point.fraction == 0:  # depends on no method, order or mask
             label |= {"method": "", "order": ""}
         else:
-            needs += [self.map_item(point.method, block, copy), *self.imputer_item(point.imputer)]
+            needs += [maps, *self.imputer_item(point.imputer)]
             spec |= {"order": self.orders[point.order], "imputer": self.imputers[point.imputer], **self.unit_spec}
         return Item("predictions", spec, label, tuple(needs), block)
 

@@ -1,7 +1,7 @@
 """How far an experiment has come: which points belong to it, and which items are still missing."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from roadworthy import statistics
@@ -11,6 +11,7 @@ from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Block, Item
 from roadworthy.experiments.plans.plan import LEADERS
 from roadworthy.experiments.recorded import read_predictions
+from roadworthy.experiments.self_test_items import SelfTestDesign
 from roadworthy.experiments.stores import Store
 from roadworthy.statistics.scores import table_blocks
 
@@ -28,18 +29,46 @@ class Survey:
     stored: frozenset[str]
     final: bool
     """no further points will follow"""
+    self_test: SelfTestDesign | None = None
+    """known once everything else is done"""
+
+    @cached_property
+    def self_test_points(self) -> dict[Point, tuple[Item, ...]]:
+        """Of damaged copies: apart from the points, so that no table counts them among the methods."""
+        return self.self_test.points() if self.self_test else {}
+
+    @property
+    def self_test_items(self) -> list[Item]:
+        found = [item for items in self.self_test_points.values() for item in items]
+        return [*found, *(self.self_test.scope_items().values() if self.self_test else ())]
 
     @cached_property
     def goals(self) -> dict[str, Item]:
         """All items, needed ones included, by id."""
-        return {item.id: item for item in closure(item for items in self.points.values() for item in items)}
+        points = [item for items in self.points.values() for item in items]
+        return {item.id: item for item in closure([*points, *self.self_test_items])}
 
     def complete(self, point: Point) -> bool:
         return all(item.id in self.stored for item in self.points[point])
 
 
 def survey(design: Design, store: Store) -> Survey:
-    """Look at a store. Which points belong to an experiment may depend on results: early stopping, leading methods."""
+    """Look at a store. Which points belong to an experiment may depend on results: early stopping, leading methods.
+
+    The self-test comes after everything else.
+    """
+    state = _compared(design, store)
+    if not design.self_test:
+        return state
+    if state.missing or not state.final:
+        return replace(state, final=False)
+    leaders = leading_methods(read_predictions(state.points, store), design)
+    state = replace(state, self_test=SelfTestDesign(design, state.blocks, leaders))
+    return replace(state, missing=pending(_block_major([tuple(state.self_test_items)]), state.stored))
+
+
+def _compared(design: Design, store: Store) -> Survey:
+    """All but the self-test."""
     stored = frozenset(store.ids())
     quick = [setting for setting in design.settings if setting.evaluator == "no-retrain"]
     slow = [setting for setting in design.settings if setting.evaluator != "no-retrain"]

@@ -16,6 +16,7 @@ from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Item
 from roadworthy.experiments.pending import Survey
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays, read_predictions
+from roadworthy.experiments.self_test_record import SelfTestRecord, collect_self_test, read_self_test, save_self_test
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.stores.run_directory import RunDirectory, checksum
 
@@ -64,6 +65,8 @@ class Results:
     """which class was explained: "label" or "prediction" """
     noted: tuple[str, ...] = ()
     """warnings of the rehearsal"""
+    self_test: SelfTestRecord | None = None
+    """damaged copies: kept apart from `predictions`, so that they are in no table"""
 
 
 def collect(design: Design, state: Survey, store: Store, facts: Mapping[str, Any]) -> Results:
@@ -92,6 +95,7 @@ def collect(design: Design, state: Survey, store: Store, facts: Mapping[str, Any
         design.margin,
         design.target,
         tuple(facts.get("noted", ())),
+        collect_self_test(state, store),
     )
 
 
@@ -154,7 +158,10 @@ def save(results: Results, folder: Path, origin: Mapping[str, Any]) -> None:
             item = Item("predictions", spec, point._asdict())
             store.write(item, prediction_arrays(predictions))
             order.append(item.id)
-        store.write_manifest({**origin, "kind": "comparison", "results": {**_facts(results), "items": order}})
+        facts = {**_facts(results), "items": order}
+        if results.self_test:
+            facts["self_test"] = save_self_test(results.self_test, store)
+        store.write_manifest({**origin, "kind": "comparison", "results": facts})
 
 
 def _facts(results: Results) -> dict[str, Any]:
@@ -210,4 +217,5 @@ def _saved(store: RunDirectory, manifest: Mapping[str, Any], facts: Mapping[str,
         margin=facts.get("margin", stopping.margin if stopping else statistics.MARGIN),
         target=facts.get("target", "label"),
         noted=tuple(facts.get("noted", ())),
+        self_test=read_self_test(store, facts.get("self_test")),
     )

@@ -226,8 +226,9 @@ def grouping(sources: Mapping[str, Any]) -> GroupKey:
         label, block = item.label, item.block
         if block is None or item.kind == "baseline":
             return item.id
-        if item.kind == "maps" and "copy_of" not in label:
-            return item.kind, block.split, block.index, sources[label["method"]]
+        if item.kind == "maps" and ("copy_of" not in label or "randomized" in item.spec):
+            source = sources[label.get("copy_of", label["method"])]
+            return item.kind, block.split, block.index, source, item.spec.get("randomized", 0.0)
         trainings = tuple(need.id for need in item.needs if need.block is None)
         return item.kind, block.split, block.index, label["method"], label.get("evaluator"), trainings
 

@@ -82,6 +82,9 @@ class Findings:
     """why there are none"""
     audit: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """by name, see `AUDIT_COLUMNS`"""
+    self_test: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """the tables of a self-test, by name"""
+    self_test_sentences: Sequence[str] = ()
     classes: pd.DataFrame | None = None
     """the table of `per_class`, with the names of the classes as `name`"""
     warnings: Sequence[str] = ()

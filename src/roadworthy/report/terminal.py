@@ -42,13 +42,14 @@ def show_ranking(
     cards: Sequence[Card] = (),
     accuracy: str = "",
     warnings: Sequence[str] = (),
+    self_test: Sequence[str] = (),
     confidence: float = CONFIDENCE,
     closing: Sequence[str] = (),
 ) -> None:
     """Print tables of `roadworthy.statistics`; `agreement` is None where fewer than two methods can be compared.
 
     `state`, `conclusion`, `details`: the conclusion; `cards` answer what one asks next. `accuracy`: before removal.
-    `confidence`: of the intervals. `closing`: lines before the conclusion.
+    `self_test`: its sentences. `confidence`: of the intervals. `closing`: lines before the conclusion.
     """
     several = ranking["evaluator"].nunique() > 1
     for (evaluator, imputer), block in ranking.groupby(["evaluator", "imputer"], sort=False):
@@ -61,6 +62,7 @@ def show_ranking(
     if agreement is not None:
         _show_agreement(console, agreement, several)
     _list(console, "Warnings", warnings)
+    _list(console, "Self-test", self_test)
     _list(console, "Details", details)
     _show_cards(console, cards)
     if closing:

@@ -12,6 +12,7 @@ and compared on the same images.
     average_ranks                      ranks image by image, averaged
     agreement, agreement_intervals     rank correlation between settings (correlation; latent_ranks)
     recovery                           how far scores recover a known order
+    self_test, scope                   damaged copies of known order; how far imputed images drift
     diff                               differences between two runs
     standing                           what the tables establish about a block
     warnings                           what to know before trusting the tables
@@ -34,6 +35,7 @@ from roadworthy.statistics.per_class import per_class
 from roadworthy.statistics.plain_accuracy import plain_accuracy
 from roadworthy.statistics.ranking import methods_by_score, ranking, scores
 from roadworthy.statistics.recovery import Recovery, recovery
+from roadworthy.statistics.scope import out_of_scope, scope
 from roadworthy.statistics.scores import (
     SCORES,
     Block,
@@ -45,6 +47,7 @@ from roadworthy.statistics.scores import (
     leading_score,
     preferred_block,
 )
+from roadworthy.statistics.self_test import copy_changes, known_order
 from roadworthy.statistics.standing import Standing, State, standings
 from roadworthy.statistics.warnings import Ties, warnings
 
@@ -77,15 +80,18 @@ __all__ = [
     "betting_interval",
     "blocks",
     "complete_curves",
+    "copy_changes",
     "curves",
     "diff",
     "groups",
     "holm",
     "kendall",
+    "known_order",
     "krippendorff",
     "leading_score",
     "mean_interval",
     "methods_by_score",
+    "out_of_scope",
     "overall_alpha",
     "paired_comparisons",
     "pairwise",
@@ -96,6 +102,7 @@ __all__ = [
     "ranking",
     "recovery",
     "resampled_means",
+    "scope",
     "scores",
     "share_interval",
     "spearman",

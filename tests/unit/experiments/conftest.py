@@ -41,7 +41,7 @@ TABLES = {
     "data": {"name": "folder", "root": "images"},
     "model": {"factory": "mine:Quadrants"},
     "methods": {"own": "mine:brightness", "G": "gradient"},
-    "evaluation": {"fractions": [0.3, 0.6], "controls": ["random"]},
+    "evaluation": {"fractions": [0.3, 0.6], "controls": ["random"], "self_test": False},
     "run": {"batch_size": 4, "map_batch_size": 4, "block_size": 8},
 }
 

@@ -10,8 +10,10 @@ import torch
 
 from roadworthy.experiments import cost
 from roadworthy.experiments.cost import Work, estimate, missing_counts
+from roadworthy.experiments.pending import survey
 from roadworthy.experiments.plans import read_plan
-from roadworthy.experiments.run import run
+from roadworthy.experiments.run import prepare, run
+from roadworthy.experiments.self_test_cost import self_test_points
 from roadworthy.experiments.stores.run_directory import RunDirectory
 
 PLANS = Path(__file__).parents[3] / "plans"
@@ -128,6 +130,22 @@ def test_copies_of_leading_methods_are_missing_before_it_is_known_which_they_are
     copied = replace(plan, controls=("random", "blurred"), methods={**plan.methods, "IG": {"name": "ig", "steps": 2}})
     # IG itself, and the copies of two methods: 2 · 2 orders · 3 fractions
     assert missing_counts(copied, store) == {"maps": 1, "points": 4 + 12, "trainings": 0}
+
+
+def test_the_self_test_is_counted_as_it_is_run(project):
+    plan = project.write_plan(evaluation={"self_test": None, "controls": ["center"]})
+    store = RunDirectory(project.store)
+    # own, G and center swapped; own and G at 5 widths; own and G with half and all layers shuffled; 2 orders, 2
+    # fractions
+    assert self_test_points(plan) == {"swapped": 3 * 4, "smoothed": 2 * 5 * 4, "randomized": 2 * 2 * 4}
+    assert missing_counts(plan, store)["self-test"] == 12 + 40 + 16
+    (tested,) = [work for work in estimate(plan, missing_counts(plan, store)).work if work.kind == "self-test"]
+    assert (tested.number, tested.missing) == (68, 68)
+    assert tested.seconds > 0
+    run(project.path, project.store, progress=False)
+    state = survey(prepare(plan).design, store)
+    assert sum(point.fraction > 0 for point in state.self_test_points) == 68
+    assert missing_counts(plan, store)["self-test"] == 0
 
 
 def test_before_there_are_weights_all_is_missing_and_no_image_is_read(project):

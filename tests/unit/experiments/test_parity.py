@@ -67,6 +67,7 @@ DIGITS = """
     captum = {{ name = "captum", method = "Saliency", abs = false }}
 
     [evaluation]
+    self_test = false
     imputers = ["linear", {{ name = "gain", weights = "{gain}" }}]
     fractions = [0.3, 0.7]
     seeds = [0, 1]
@@ -155,6 +156,7 @@ CIFAR10 = """
     mine = "mine:saliency"
 
     [evaluation]
+    self_test = false
     imputers = ["linear", "gain"]
     evaluators = ["no-retrain", "retrain", "fine-tuned"]
     fractions = [0.5]

@@ -71,6 +71,8 @@ class Plan:
     controls: tuple[str, ...] = CONTROLS
     copied: tuple[str, ...] = ()
     """methods of which blurred and inverted copies are made; by default the two leading ones"""
+    self_test: bool = True
+    """whether damaged copies of the leading methods say what the benchmark can see"""
     orders: tuple[str, ...] = ORDERS
     imputers: Mapping[str, Spec] = field(default_factory=lambda: {"linear": {"name": "linear"}})
     evaluators: tuple[str, ...] = ("no-retrain",)

@@ -52,6 +52,7 @@ class _Evaluation(TypedDict, total=False):
     seeds: _NonEmpty[_Seed]
     controls: _List[Annotated[str, one_of(CONTROLS)]]
     copied: _List[str]
+    self_test: bool
     target: Annotated[str, one_of(("label", "prediction"))]
     channel_reduction: Annotated[str, one_of(("sum", "abs_sum", "max_abs"))]
     units: Any

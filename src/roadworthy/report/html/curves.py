@@ -1,6 +1,7 @@
 """Accuracy against the fraction removed; the template draws it as SVG."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +48,13 @@ class Level(NamedTuple):
     y: float
 
 
+class Band(NamedTuple):
+    """A range of fractions at which most imputed images are out of scope."""
+
+    x: float
+    width: float
+
+
 class Panel(NamedTuple):
     title: str
     label: str
@@ -57,6 +65,7 @@ class Panel(NamedTuple):
     up: Sequence[Tick]
     removed: str
     """title of the horizontal axis"""
+    shaded: Sequence[Band] = ()
 
 
 class Row(NamedTuple):
@@ -74,8 +83,13 @@ def rows(
     strong: Sequence[str] = (),
     chance: float | None = None,
     main: tuple[str, str] | None = None,
+    out_of_scope: Mapping[tuple[str, str], Sequence[float]] | None = None,
 ) -> list[Row]:
-    """One row per evaluator and imputer, that of the conclusion first, all with the same axes."""
+    """One row per evaluator and imputer, that of the conclusion first, all with the same axes.
+
+    `out_of_scope`: (imputer, order) to fractions that are shaded.
+    """
+    out = out_of_scope or {}
     axes = _axes(curves, chance)
     several = curves["evaluator"].nunique() > 1
     blocks = sorted(curves.groupby(["evaluator", "imputer"], sort=False), key=lambda block: block[0] != main)
@@ -83,7 +97,9 @@ def rows(
         Row(
             setting_title(imputer, evaluator if several else None, units_of(block)),
             [
-                _panel(axes, block[block["order"] == order], order, controls, numbers, strong, chance)
+                _panel(axes, block[block["order"] == order], order, controls, numbers, strong, chance)._replace(
+                    shaded=bands(axes.x, sorted(block["fraction"].unique()), out.get((str(imputer), order), ()))
+                )
                 for order in _orders(block)
             ],
             _numbers(block),
@@ -138,6 +154,23 @@ def _panel(
         axes.y.ticks("{:.0%}"),
         removed,
     )
+
+
+def bands(axis: Axis, fractions: Sequence[float], shaded: Sequence[float]) -> list[Band]:
+    """From halfway to the fraction before to halfway to the next, neighbors joined."""
+    edges = [(a + b) / 2 for a, b in pairwise(fractions)]
+    found: list[Band] = []
+    for row, fraction in enumerate(fractions):
+        if fraction in shaded:
+            start = axis.at(edges[row - 1] if row else fraction)
+            end = axis.at(edges[row] if row < len(edges) else fraction)
+            joined = found and abs(found[-1].x + found[-1].width - start) < 1
+            found[-1:] = (
+                [Band(found[-1].x, round(end - found[-1].x, 1))]
+                if joined
+                else [*found[-1:], Band(start, round(end - start, 1))]
+            )
+    return found
 
 
 def _levels(axes: _Axes, curves: pd.DataFrame, chance: float | None) -> list[Level]:

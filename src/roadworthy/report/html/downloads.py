@@ -24,6 +24,7 @@ def downloads(findings: Findings) -> dict[str, Download]:
         "agreement": findings.agreement,
         "classes": findings.classes,
         **{f"audit-{name}": table for name, table in findings.audit.items()},
+        **{f"self-test-{name}": table for name, table in findings.self_test.items()},
     }
     return {name: _download(name, table) for name, table in tables.items() if table is not None and len(table)}
 

@@ -14,7 +14,7 @@ from roadworthy import statistics
 from roadworthy.core.files import write_atomically
 from roadworthy.report.emphasis import emphasized
 from roadworthy.report.findings import Findings
-from roadworthy.report.html import audit, curves, forest, slope
+from roadworthy.report.html import audit, curves, forest, self_test, slope
 from roadworthy.report.html.downloads import downloads
 from roadworthy.report.html.examples import Picture, answer_text, data_url, steps, strips
 from roadworthy.report.html.heatmaps import Heatmap, agreement_heatmaps, class_heatmap
@@ -112,6 +112,7 @@ def _sections(findings: Findings, looks: Mapping[str, Look]) -> dict[str, Any]:
     standing = _main_standing(findings)
     strong = () if standing is None else emphasized(standing.rows.reset_index(), findings.copies)
     agreement = findings.agreement
+    out = statistics.out_of_scope(findings.self_test["scope"]) if "scope" in findings.self_test else {}
     return {
         "settings": _tables(findings, numbers),
         "whole_forest": forest.forest(standing, numbers) if standing and len(standing.methods) > FIRST_ROWS else None,
@@ -119,8 +120,10 @@ def _sections(findings: Findings, looks: Mapping[str, Look]) -> dict[str, Any]:
         "slope_title": _slope_title(findings),
         "names_of_the_paper": standing is not None and bool({*standing.methods} & {*PAPER_NAMES}),
         "rows": [] if findings.curves is None else curves.rows(
-            findings.curves, findings.controls, numbers, strong, findings.chance, main
+            findings.curves, findings.controls, numbers, strong, findings.chance, main, out
         ),
+        "shaded": bool(out),
+        "self_test": self_test.section(findings.self_test),
         "strong": strong,
         "legend": _legend(findings, standing, numbers),
         "box": curves,

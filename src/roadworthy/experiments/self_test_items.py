@@ -1,0 +1,182 @@
+"""The self-test as items of the same graph: damaged copies of the leading methods, and the scope of imputed images.
+
+They are evaluated after everything else, on the images that were taken, so that they change neither a ranking nor
+when early stopping stops.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, product
+from math import isqrt
+
+from roadworthy.core.results import Degraded, Point
+from roadworthy.evaluation.experiment import POINT_EVALUATORS, Setting
+from roadworthy.experiments.design import Design
+from roadworthy.experiments.items import Block, Item
+
+WIDTHS = {"blurred": (1.0, 2.0, 4.0), "sharpened": (1.0, 2.0)}
+"""of copies that show how far smoothing alone moves a score, in pixels"""
+LAYERS = (0.5, 1.0)
+"""shares of the layers whose weights are shuffled, from the output on"""
+SAMPLE = 500
+"""Images: blocks are added until there are as many, for all but the known order, which needs all of them."""
+NEGATIVE = "center"
+"""The control whose map is the same for every image: nothing is lost if images exchange theirs."""
+AHEAD = 0.618
+"""Images take the map of the one about so far ahead, of all."""
+
+
+@dataclass(frozen=True, eq=False)
+class SelfTestDesign:
+    design: Design
+    blocks: tuple[Block, ...]
+    """that were evaluated"""
+    leaders: tuple[str, ...]
+    _maps: dict[tuple[str, Block], Item] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def settings(self) -> list[Setting]:
+        """All whose evaluator does not train a model for each point: that would be as many trainings again."""
+        return [setting for setting in self.design.settings if setting.evaluator not in POINT_EVALUATORS]
+
+    @property
+    def main(self) -> list[Setting]:
+        """Those of the evaluator and imputer to look at first."""
+        pairs = [(setting.evaluator, setting.imputer) for setting in self.settings]
+        preferred = self.design.preferred
+        main = preferred if preferred in pairs else next(iter(pairs), None)
+        return [setting for setting in self.settings if (setting.evaluator, setting.imputer) == main]
+
+    @property
+    def images(self) -> int:
+        return sum(len(block.rows) for block in self.blocks)
+
+    @property
+    def sample(self) -> tuple[Block, ...]:
+        """Some blocks, evenly spaced among all of them."""
+        return spaced(self.blocks, SAMPLE)
+
+    def swapped(self) -> list[Degraded]:
+        negative = [NEGATIVE] if NEGATIVE in self.design.blind_controls else []
+        return [Degraded(name, "swapped") for name in (*self.leaders, *negative)] if self.images > 1 else []
+
+    def smoothed(self) -> list[Degraded]:
+        return [
+            Degraded(name, how, width) for name in self.leaders for how, widths in WIDTHS.items() for width in widths
+        ]
+
+    def randomized(self) -> list[Degraded]:
+        return [Degraded(name, "randomized", share) for name, share in product(self.design.methods, LAYERS)]
+
+    def copies(self) -> dict[str, Degraded]:
+        return {copy.name: copy for copy in (*self.swapped(), *self.smoothed(), *self.randomized())}
+
+    def maps(self) -> int:
+        """How many maps of images that is."""
+        return sum(len(copies) * sum(len(block.rows) for block in blocks) for copies, _, blocks in self._parts())
+
+    def points(self) -> dict[Point, tuple[Item, ...]]:
+        return {
+            point: self._items(point, copy, blocks)
+            for copies, settings, blocks in self._parts()
+            for copy in copies
+            for point in self.design.points([copy.name], settings)
+        }
+
+    def _parts(self) -> list[tuple[list[Degraded], list[Setting], tuple[Block, ...]]]:
+        """Copies, where they are evaluated, and on what."""
+        return [
+            (self.swapped(), self.settings, self.blocks),
+            (self.smoothed(), self.settings, self.sample),
+            (self.randomized(), self.main, self.sample),
+        ]
+
+    def _items(self, point: Point, copy: Degraded, blocks: Sequence[Block]) -> tuple[Item, ...]:
+        if point.fraction == 0:
+            return self.design.items(point._replace(method=copy.of), blocks, {})
+        return tuple(self.design.predictions_with(point, block, self.map_item(copy, block)) for block in blocks)
+
+    def map_item(self, copy: Degraded, block: Block) -> Item:
+        key = copy.name, block
+        if key not in self._maps:
+            self._maps[key] = self._map_item(copy, block)
+        return self._maps[key]
+
+    def _map_item(self, copy: Degraded, block: Block) -> Item:
+        design = self.design
+        label = {"method": copy.name, "split": block.split, "block": block.index, "copy_of": copy.of}
+        if copy.how == "swapped":
+            donors = list(donated(self.blocks, block))
+            needs = tuple(design.map_item(copy.of, donor) for donor, _, _ in donors)
+            return Item("maps", {"swapped": [[start, stop] for _, start, stop in donors]}, label, needs, block)
+        if copy.how == "randomized":
+            spec = {**design.maps, "attribution": design.base_methods[copy.of], "randomized": copy.amount}
+            spec |= design.unit_spec
+            return Item("maps", spec, label, (design.baseline(block),), block)
+        return Item("maps", {copy.how: copy.amount}, label, (design.map_item(copy.of, block),), block)
+
+    def scope_items(self) -> dict[str, Item]:
+        """Imputer to the measurement of its images, removed by the first of the leading methods."""
+        imputers = dict.fromkeys(setting.imputer for setting in self.design.settings) if self.leaders else {}
+        return {imputer: self._scope_item(imputer, self.leaders[0]) for imputer in imputers}
+
+    def _scope_item(self, imputer: str, method: str) -> Item:
+        design = self.design
+        orders = list(dict.fromkeys(setting.order for setting in design.settings if setting.imputer == imputer))
+        spec = {
+            "measure": "scope",
+            "seed": design.seeds[0],
+            "threads": design.threads,
+            "imputer": design.imputers[imputer],
+            "orders": {name: design.orders[name] for name in orders},
+            "fractions": list(design.fractions),
+            **design.unit_spec,
+        }
+        needs = [design.baseline(block) for block in self.sample]
+        needs += [design.map_item(method, block) for block in self.sample]
+        label = {"name": "scope", "method": method, "imputer": imputer, "orders": orders}
+        return Item("audit", spec, label, (*needs, *design.imputer_item(imputer)))
+
+
+def spaced(blocks: Sequence[Block], images: int) -> tuple[Block, ...]:
+    """The fewest blocks, evenly spaced, that hold so many images; all of them where they hold fewer."""
+    for count in range(1, len(blocks)):
+        chosen = [blocks[row * len(blocks) // count] for row in range(count)]
+        if sum(len(block.rows) for block in chosen) >= images:
+            return tuple(chosen)
+    return tuple(blocks)
+
+
+def shift(images: int) -> int:
+    """How far ahead the image is whose map an image takes: a prime number, about 62 % of all images.
+
+    Far, because data may be sorted by class; prime, because their classes may take turns: with k classes, an image k
+    ahead, or a multiple of that, has the same one.
+
+    >>> shift(2), shift(10), shift(64), shift(1000)
+    (1, 7, 41, 619)
+    """
+    prime = (n for n in range(round(AHEAD * images), images) if n > 1 and all(n % k for k in range(2, isqrt(n) + 1)))
+    return next(prime, 1)
+
+
+def donated(blocks: Sequence[Block], block: Block) -> Iterator[tuple[Block, int, int]]:
+    """Where the maps for the images of a block come from: blocks with the first and the last of their places.
+
+    Images are numbered in the order of the blocks, whatever the size of these; each takes the map of the one that is a
+    fixed number ahead, so a block needs the maps of few others.
+
+    >>> blocks = [Block("test", index, rows, "") for index, rows in enumerate([(0, 1, 2), (3, 4)])]
+    >>> [[(donor.index, start, stop) for donor, start, stop in donated(blocks, block)] for block in blocks]
+    [[(1, 0, 2), (0, 0, 1)], [(0, 1, 3)]]
+    """
+    ends = list(accumulate(len(each.rows) for each in blocks))
+    total, position = ends[-1], [each.index for each in blocks].index(block.index)
+    at, left = (ends[position] - len(block.rows) + shift(total)) % total, len(block.rows)
+    while left:
+        row = next(row for row, end in enumerate(ends) if at < end)
+        start = at - (ends[row] - len(blocks[row].rows))
+        stop = min(start + left, len(blocks[row].rows))
+        yield blocks[row], start, stop
+        left -= stop - start
+        at = (at + stop - start) % total
