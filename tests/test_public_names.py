@@ -13,7 +13,8 @@ PUBLIC = {
     "Attribution", "Audit", "Batch", "Blur", "Comparison", "Conclusion", "Constant", "DataLike", "Dataset",
     "DatasetMean", "Evaluator", "FeatureMask", "Gain", "GainRecipe", "ImageMean", "Imputer", "ImputerLike", "Key",
     "MethodLike", "Model", "ModelLike", "NoisyLinear", "Normalized", "Order", "Patches", "Plan", "Point", "Predictions",
-    "Recipe", "SelfTest", "Superpixels", "TokenRemoval", "Tokens", "TruthTest", "Units", "UnitsLike", "VisionTransformer",
+    "Recipe", "SelfTest", "Superpixels", "TokenRemoval", "Tokens", "TruthTest", "Units", "UnitsLike",
+    "VisionTransformer",
     "attributions", "compare", "datasets", "errors", "impute", "imputers", "load", "models", "read_plan",
     "removal_mask", "road", "run", "statistics", "truth", "truth_test",
 }  # fmt: skip

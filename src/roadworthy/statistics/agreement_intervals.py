@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from roadworthy.core.errors import InputError
 from roadworthy.statistics.agreement import PAIRINGS, Merits, agreement, merits_by_setting, paired_columns
@@ -82,7 +83,7 @@ class _Side:
 
     merits: Merits
     images: int
-    rows: Array
+    rows: NDArray[np.intp]
     """of `(methods, fractions)` in the covariance of all settings"""
     run_variance: Array
     """of the merits, from training runs: `(methods, fractions)`; 0 for a single run"""
