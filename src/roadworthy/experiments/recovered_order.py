@@ -58,7 +58,7 @@ class TruthTest:
         """
         wide = self._with_all().pivot_table(index=["world", "draw"], columns="benchmark", values="pairs", sort=False)
         if reference not in wide:
-            raise InputError(f"reference {reference!r}: choose one of {', '.join(wide)}")
+            raise InputError(f"reference {reference!r}: choose one of {', '.join(map(str, wide))}")
         others = [name for name in dict.fromkeys(self.scores["benchmark"]) if name != reference]
         pairs = [(name, world) for name in others for world in wide.index.get_level_values("world").unique()]
         confidence = 1 - (1 - self.confidence) / max(len(pairs), 1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -163,7 +163,7 @@ def _measured(first: _Side, second: _Side, covariances: Array, methods: Sequence
     if not columns or first.images < 2:
         return None
 
-    def both(fields: Sequence[Array]) -> Array:
+    def both(fields: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """The fields of both sides at these methods and columns, `(methods, 2, fractions, ...)`."""
         picked = [field[:, [pair[side] for pair in columns]] for side, field in enumerate(fields)]
         return np.stack(picked, axis=1)

@@ -63,7 +63,7 @@ class World:
     def margin(self, images: Images, labels: Labels) -> Tensor:
         """float64 `(n,)`: the logit of the label minus the mean of the other logits."""
         with torch.no_grad():
-            logits = self.model(images).double()
+            logits: Tensor = self.model(images).double()
         own = logits.gather(1, labels[:, None])[:, 0]
         return own - (logits.sum(dim=1) - own) / (logits.shape[1] - 1)
 
