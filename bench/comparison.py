@@ -81,8 +81,8 @@ def measured(size: int, count: int, kind: str, rounds: int) -> Iterator[dict[str
         rows.append((1e3 * forward, 1e3 * impute, impute / forward, whole / (passes * count * forward)))
     for clock, (forward, impute, share, ratio) in zip(("wall", "CPU"), np.median(rows, axis=0).T, strict=True):
         yield {
-            "model": name, "images": count, "masks": kind, "size": size, "threads": torch.get_num_threads(), "clock": clock,
-            "forward": forward, "impute": impute, "share": share, "ratio": ratio,
+            "model": name, "images": count, "masks": kind, "size": size, "threads": torch.get_num_threads(),
+            "clock": clock, "forward": forward, "impute": impute, "share": share, "ratio": ratio,
         }  # fmt: skip
 
 

@@ -4,7 +4,7 @@
     python bench/ratios.py comparison          `compare` against bare forward passes
     python bench/ratios.py maps                the paper's eight methods, ours and Captum's own calls
 
-Each part takes a minute or two, runs with one and with two threads, and replaces its rows in bench/ratios.json, with date
+Each part takes minutes, runs with one and with two threads, and replaces its rows in bench/ratios.json, with date
 and machine. Another version of Quantus (0.5.3 imports from a folder: pip install --no-deps --target, first on
 PYTHONPATH) adds rows of its own: python bench/ratios.py imputation --only Quantus.
 """
