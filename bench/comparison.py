@@ -69,7 +69,7 @@ def measured(size: int, count: int, kind: str, rounds: int) -> Iterator[dict[str
     rw.impute(rw.NoisyLinear(), images[:1], maps["one"][:1] > 0)  # compiles, or loads the compiled code
     options = {"fractions": (0.1, 0.3, 0.5, 0.7, 0.9), "controls": (), "batch_size": batch, "progress": False}
     passes = 1 + 2 * 2 * 5  # unmodified images, and two methods × two orders × five fractions
-    few = 5  # passes before and after, from which those of the comparison are computed
+    few = 3  # passes before and after, from which those of the comparison are computed
     rows = []
     for _ in range(rounds):
         timed, before = Timed(), forward_seconds(model, images, batch, few)
@@ -81,8 +81,8 @@ def measured(size: int, count: int, kind: str, rounds: int) -> Iterator[dict[str
         rows.append((1e3 * forward, 1e3 * impute, impute / forward, whole / (passes * count * forward)))
     for clock, (forward, impute, share, ratio) in zip(("wall", "CPU"), np.median(rows, axis=0).T, strict=True):
         yield {
-            "model": name, "masks": kind, "size": size, "threads": torch.get_num_threads(), "clock": clock,
-            "forward": forward, "impute": impute, "share": share, "ratio": ratio,
+            "model": name, "images": count, "masks": kind, "size": size, "threads": torch.get_num_threads(),
+            "clock": clock, "forward": forward, "impute": impute, "share": share, "ratio": ratio,
         }  # fmt: skip
 
 

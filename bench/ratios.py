@@ -4,7 +4,7 @@
     python bench/ratios.py comparison          `compare` against bare forward passes
     python bench/ratios.py maps                the paper's eight methods, ours and Captum's own calls
 
-Each part takes a few minutes, runs with one and with two threads, and replaces its rows in bench/ratios.json, with date
+Each part takes minutes, runs with one and with two threads, and replaces its rows in bench/ratios.json, with date
 and machine. Another version of Quantus (0.5.3 imports from a folder: pip install --no-deps --target, first on
 PYTHONPATH) adds rows of its own: python bench/ratios.py imputation --only Quantus.
 """
@@ -27,6 +27,8 @@ import torch
 
 RESULTS = Path(__file__).with_name("ratios.json")
 KINDS = ("scatter", "blobs")
+COUNTS = {32: 128, 224: 24}
+"""Images of a comparison by size."""
 FEW = {
     32: ["--images", "16", "--steps", "5", "--ig-samples", "2", "--gb-samples", "10"],
     224: ["--images", "2", "--steps", "4", "--ig-samples", "2", "--gb-samples", "6"],
@@ -41,7 +43,7 @@ def imputation(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
 
 def compared(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
     for kind in KINDS:
-        yield from comparison.measured(size, 256 if size == 32 else 48, kind, rounds=2 if size == 32 else 1)
+        yield from comparison.measured(size, COUNTS[size], kind, rounds=1)
 
 
 def maps(size: int, only: list[str]) -> Iterator[dict[str, Any]]:

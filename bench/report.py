@@ -41,15 +41,15 @@ def where(row: dict[str, Any]) -> tuple[int, bool, int]:
 
 
 def comparison(rows: Rows) -> str:
-    head = ["model", "masks", "threads", "seconds", "forward ms", "imputation ms", "share", "`compare`"]
+    head = ["model", "masks", "images", "threads", "seconds", "forward ms", "imputation ms", "share", "`compare`"]
     body = [
         [
-            f"{row['model']}, {row['size']}²", row["masks"], str(row["threads"]), row["clock"],
+            f"{row['model']}, {row['size']}²", row["masks"], str(row["images"]), str(row["threads"]), row["clock"],
             f"{row['forward']:.3g}", f"{row['impute']:.3g}", f"{row['share']:.1%}", f"{row['ratio']:.2f} ×",
         ]
         for row in sorted(rows, key=lambda row: (*where(row), row["clock"] == "CPU"))
     ]  # fmt: skip
-    return table(head, body, 4)
+    return table(head, body, 5)
 
 
 def maps(rows: Rows) -> str:
