@@ -101,4 +101,4 @@ def _mean_interval(values: Array, bounds: tuple[float, float], confidence: float
 
 
 def _names(rows: pd.DataFrame) -> str:
-    return ", ".join(rows["benchmark"]) or "none"
+    return " · ".join(rows["benchmark"]) or "none"
