@@ -92,6 +92,19 @@ def test_too_few_images_do_not_see_little_damage():
     assert unseen["low"] < 0 < unseen["high"]
 
 
+def test_what_is_seen_must_be_seen_with_more_damage_too():
+    n = 200
+    first = damaged_first(np.arange(n), 0)
+    # The first quarter of the images loses by damage, the second gains as much, the rest loses again.
+    gains = (first >= 50) & (first < 100)
+    order, damage = known_order(
+        curves("m", gains.astype(int), ~gains), curves(SWAPPED.name, (~gains).astype(int), gains), NAMES
+    )
+    lost = damage[damage["leading"] & (damage["share"] > 0)]
+    assert (lost["low"] > 0).tolist() == [True, False, True, True]
+    assert order.loc[order["leading"], "smallest"].item() == 0.75
+
+
 def test_a_negative_control_stands_still_and_has_no_order():
     n = 60
     same = rows(n, 0.5, 1), rows(n, 0.5, 2)
