@@ -73,7 +73,7 @@ def in_short(rows: Rows) -> str:
         cells = [f"{spread(times[OURS])} ms"]
         for tool in tools:
             ratios = [theirs / ours for theirs, ours in zip(times[tool], times[OURS], strict=True)]
-            cells.append(f"{spread(times[tool])} ms, {spread(ratios)} ×")
+            cells.append(f"{spread(times[tool])} ms, {min(ratios):.0f} to {max(ratios):.0f} ×")
         body.append([f"{size}² image", *cells])
     return table(["CPU time of imputing a", OURS, *tools], body, 1)
 

@@ -177,11 +177,11 @@ def test_examples_are_filtered_by_class_and_by_right_or_wrong(browser, demo_run)
         number = examples.count()
         classes = examples.evaluate_all("(all) => all.map((element) => element.dataset.class)")
         assert number > 4
-        visit.page.get_by_label("Class").select_option(classes[0])
+        visit.page.locator("#filter-class").select_option(classes[0])
         visible = [k for k in range(number) if examples.nth(k).is_visible()]
         assert visible == [k for k in range(number) if classes[k] == classes[0]]
         assert visit.page.inner_text("#filter-count") == f"{len(visible)} of {number} shown"
-        visit.page.get_by_label("Class").select_option("")
+        visit.page.locator("#filter-class").select_option("")
         visit.page.locator("#filter-answer").evaluate(
             "(select) => { select.value = 'wrong'; select.dispatchEvent(new Event('change', { bubbles: true })); }"
         )
@@ -256,7 +256,7 @@ def test_markup_in_names_stays_text(browser, markup_page):
         assert visit.page.locator("main b").count() == 0
         assert visit.page.get_by_role("button", name=MARKUP, exact=True).is_visible()
         assert visit.page.locator("#classes").get_by_text("class {{ 7 * 7 }}", exact=True).count() > 0
-        assert visit.page.get_by_label("Class").locator("option", has_text="{{ 7 * 7 }}").count() == 1
+        assert visit.page.locator("#filter-class").locator("option", has_text="{{ 7 * 7 }}").count() == 1
         assert all(url.startswith(("file:", "data:")) for url in visit.requests)
 
 

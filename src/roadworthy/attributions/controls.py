@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.ndimage import correlate1d, gaussian_filter
 
+from roadworthy.core.device import CPU
 from roadworthy.core.errors import RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Attribution, Batch, Maps, Model
@@ -19,10 +20,15 @@ from roadworthy.core.types import Attribution, Batch, Maps, Model
 @final
 @dataclass(frozen=True)
 class Random:
-    """Uniform noise, drawn per image by key."""
+    """Uniform noise, drawn per image by key: a value for each pixel, or for each unit, whatever its size."""
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
-        return key.fold("random").uniform(batch.ids, tuple(batch.images.shape[-2:]))
+        height, width = batch.images.shape[-2:]
+        values = key.fold("random").uniform(batch.ids, (height * width,))
+        if batch.units is None:
+            return values.reshape(-1, height, width)
+        units = batch.units.to(CPU)
+        return units.painted(values[:, : units.sizes.shape[1]])
 
 
 @final

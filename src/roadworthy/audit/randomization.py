@@ -14,7 +14,7 @@ from roadworthy.core.random import Key
 def shuffled_weights(model: nn.Module, share: float, key: Key) -> Iterator[None]:
     """Shuffle the weights of that share of the layers, from the output on; restore them exactly afterwards.
 
-    Each parameter keeps its values, in random places: scales stay plausible, what was learned is gone. The weights
+    Each parameter keeps its values, in random places: scales stay plausible, what was learned is lost. The weights
     change in place, because methods of other libraries hold the network themselves.
     """
     kept = [(weight, weight.detach().clone()) for _, weight in last_layers(model, share)]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -30,7 +31,7 @@ def removed_at(ranks: Ranks, fraction: float, units: Partition | None = None) ->
         return ranks < count(fraction, ranks.shape[-2] * ranks.shape[-1])
     if len(set(units.counts)) == 1:
         return ranks < count(fraction, units.counts[0])
-    return ranks < (fraction * units.numbers + 0.5 + _ROUNDING).floor()
+    return ranks < (fraction * units.numbers.double() + 0.5 + _ROUNDING).floor()
 
 
 def count(fraction: float, pixels: int) -> int:
@@ -78,7 +79,7 @@ def blobs(ids: Ids, shape: tuple[int, int], key: Key, units: Partition | None = 
     field = torch.from_numpy(smooth)
     if units is None:
         return _ranks(field.flatten(1), shape)
-    pooled = units.pool(field).to(field.dtype)
+    pooled = replace(units, reduction="mean").pool(field).to(field.dtype)
     return units.joined([_ranks(pooled[rows, :number]) for number, rows in units.groups(len(ids))])
 
 

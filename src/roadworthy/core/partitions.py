@@ -52,9 +52,9 @@ class Partition:
     starts: Tensor
     """int64 `(n, most units)`: where each unit starts in `pixels`"""
     sizes: Tensor
-    """float64 `(n, most units)`: pixels of each unit"""
+    """int64 `(n, most units)`: pixels of each unit"""
     numbers: Tensor
-    """float64 `(n, 1, 1)`: `counts`, where the labels are"""
+    """int64 `(n, 1, 1)`: `counts`, where the labels are"""
     largest: int
     """pixels of the largest unit"""
 
@@ -64,14 +64,14 @@ class Partition:
         flat = labels.reshape(len(labels), -1).numpy()
         counts = tuple(int(most) + 1 for most in flat.max(axis=1))
         pixels = np.argsort(_small(flat, max(counts)), axis=1, kind="stable")
-        starts, sizes = np.zeros((len(flat), max(counts)), np.int64), np.ones((len(flat), max(counts)))
+        starts, sizes = np.zeros((len(flat), max(counts)), np.int64), np.ones((len(flat), max(counts)), np.int64)
         for row, (units, number) in enumerate(zip(flat, counts, strict=True)):
             sizes[row, :number] = np.bincount(units, minlength=number)
             starts[row, 1:number] = np.cumsum(sizes[row, : number - 1])
         return cls(
             labels, counts, grid, reduction, torch.from_numpy(pixels),
             torch.from_numpy(np.take_along_axis(flat, pixels, axis=1)), torch.from_numpy(starts),
-            torch.from_numpy(sizes), torch.tensor(counts, dtype=torch.float64)[:, None, None], int(sizes.max()),
+            torch.from_numpy(sizes), torch.tensor(counts)[:, None, None], int(sizes.max()),
         )  # fmt: skip
 
     @property

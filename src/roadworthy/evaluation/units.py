@@ -112,7 +112,7 @@ class Tokens:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FeatureMask:
     """Regions of your own: labels `(h, w)` for all images, or `(n, h, w)` in the order of the images or by `ids`.
 
@@ -123,6 +123,10 @@ class FeatureMask:
     ids: Ids | None = None
 
     name = "feature mask"
+
+    def __repr__(self) -> str:
+        shown = "" if self.ids is None else f", ids {', '.join(map(str, self.ids[:3].tolist()))} …"
+        return f"FeatureMask(labels {tuple(self.labels.shape)}{shown})"
 
     def __post_init__(self) -> None:
         labels = torch.as_tensor(np.asarray(self.labels))

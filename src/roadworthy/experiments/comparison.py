@@ -402,7 +402,7 @@ class Comparison:
         doubts = [
             {"kind": "self-test", **doubt._asdict()} for doubt in (self._self_test.doubts if self._self_test else ())
         ]
-        tables = [noted, table, pd.DataFrame(doubts, columns=table.columns)]
+        tables = [noted, table, pd.DataFrame(doubts, columns=table.columns).fillna("")]
         return pd.concat([one for one in tables if len(one)] or [table], ignore_index=True)
 
     @property

@@ -11,6 +11,9 @@ from roadworthy.evaluation.unit_checks import check_fractions
 from roadworthy.evaluation.units import FeatureMask
 from roadworthy.models.outputs import PROBED, recognized
 
+CHECKED_IMAGES = 32
+"""whose units are looked at before long work starts: superpixels differ from image to image"""
+
 
 def first_images(data: Dataset, count: int = PROBED) -> Images:
     return next(data.batches(min(count, len(data)))).images
@@ -38,7 +41,7 @@ def check_unit_labels(experiment: Experiment, fractions: Iterable[float], evalua
             f"FeatureMask has labels for the images of data alone, but {trained[0]!r} removes units of train images "
             "too: give labels (h, w) for all images, or a function batch -> labels"
         )
-    batch = experiment.units(next(experiment.data.batches(min(2, len(experiment.data)))))
+    batch = experiment.units(next(experiment.data.batches(min(CHECKED_IMAGES, len(experiment.data)))))
     check_fractions(batch.units, experiment.units.name, fractions)
 
 

@@ -87,6 +87,8 @@ def self_test_of(
             statistics.copy_changes(predictions, record.predictions, copies("randomized"), confidence, anytime), margin
         ),
     }
+    tested = list(dict.fromkeys(zip(order["evaluator"], order["imputer"], strict=True)))
+    main = main if main in tested or not tested else tested[0]
     return SelfTest(
         known_state(order, main),
         summary(order, main),

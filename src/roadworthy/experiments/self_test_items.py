@@ -11,6 +11,7 @@ from math import isqrt
 
 from roadworthy.core.results import Degraded, Point
 from roadworthy.evaluation.experiment import POINT_EVALUATORS, Setting
+from roadworthy.evaluation.token_removal import NAME as TOKEN_REMOVAL
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Block, Item
 
@@ -117,7 +118,11 @@ class SelfTestDesign:
 
     def scope_items(self) -> dict[str, Item]:
         """Imputer to the measurement of its images, removed by the first of the leading methods."""
-        imputers = dict.fromkeys(setting.imputer for setting in self.design.settings) if self.leaders else {}
+        if not self.leaders:
+            return {}
+        # Tokens that are left out leave no image that the model reads.
+        named = {name for name, spec in self.design.imputers.items() if spec.get("name") == TOKEN_REMOVAL}
+        imputers = dict.fromkeys(setting.imputer for setting in self.design.settings if setting.imputer not in named)
         return {imputer: self._scope_item(imputer, self.leaders[0]) for imputer in imputers}
 
     def _scope_item(self, imputer: str, method: str) -> Item:

@@ -154,16 +154,17 @@ def _scope(table: pd.DataFrame, first: str) -> list[str]:
 
 def _scope_of(imputer: str, table: pd.DataFrame) -> str:
     """By the measure that says which fractions are out of scope."""
-    distant = "distance" in set(table["measure"])
+    distant = bool(((table["measure"] == "distance") & (table["fraction"] > 0)).any())
     shown = table[(table["measure"] == ("distance" if distant else "confidence")) & (table["fraction"] > 0)]
     worst = next(rows_of(shown.sort_values("outside", ascending=False)))
     what = (
-        "are farther from the nearest real image of the predicted class than 95 % of the real images are"
+        "whose predicted class other real images have are farther from the nearest of them than 95 % of the real images"
         if distant
         else "have a lower confidence than 95 % of the real images"
     )
     share = f"{_percent(worst.outside)} [{_percent(worst.low)}, {_percent(worst.high)}]"
-    text = f"Imputed with {imputer}, up to {share} of the images {what} ({_point(worst.order, worst.fraction)})"
+    images = count(int(worst.images), "image")
+    text = f"Imputed with {imputer}, up to {share} of {images} {what} ({_point(worst.order, worst.fraction)})"
     out = {order: fractions for (_, order), fractions in out_of_scope(table).items()}
     if not out:
         return f"{text}; at no fraction are clearly more than half."
@@ -188,7 +189,7 @@ def _randomization(table: pd.DataFrame) -> list[str]:
         "falls": "clearly fall",
         "does not fall": "do not fall by more than the margin",
         "not shown": "are not shown to fall",
-        "same maps": "stay the same, because the maps do not depend on the weights of the model",
+        "same maps": "stay the same, as their maps are not computed from the given model: this says nothing about them",
     }
     parts = [f"those of {listed(by_state[state], 9)} {text}" for state, text in texts.items() if state in by_state]
     return [f"With shuffled weights, the scores: {'; '.join(parts)}."]

@@ -13,7 +13,7 @@ from roadworthy.core.types import UNLABELED, Batch, Images, Imputer, Removed
 from roadworthy.datasets import Arrays
 from roadworthy.datasets.arrays import checked_batch
 from roadworthy.evaluation.orders import rank
-from roadworthy.evaluation.units import FeatureMask, Superpixels, Tokens, UnitSetting
+from roadworthy.evaluation.units import FeatureMask, Patches, Pixels, UnitSetting
 from roadworthy.experiments.adapt import (
     DataLike,
     ImputerLike,
@@ -79,9 +79,9 @@ def _with_units(maps: torch.Tensor, ids: torch.Tensor, units: UnitsLike, reducti
     """A batch as large as the maps, for units that need no images."""
     check_choices("label", "sum", reduction)
     chosen = as_units(units)
-    if isinstance(chosen, Superpixels | Tokens):
+    if not isinstance(chosen, Pixels | Patches | FeatureMask):
         raise InputError(
-            f"units={chosen!r} depend on images or a model: give rw.FeatureMask(labels) or rw.Patches(16) here"
+            f"units={chosen!r} may depend on images or a model: give rw.FeatureMask(labels) or rw.Patches(16) here"
         )
     if isinstance(chosen, FeatureMask):
         chosen = chosen.bound(ids)

@@ -45,8 +45,8 @@ class Worker:
         batch = self._readers[block.split].read(block.rows)
         if batch is not self._last.get(block.split):
             self._check(batch, block)
+            self._with_units[block.split] = self.experiment.units(batch)  # may raise, so it comes first
             self._last[block.split] = batch
-            self._with_units[block.split] = self.experiment.units(batch)
         return self._with_units[block.split]
 
     def placed(self, block: Block) -> Batch:

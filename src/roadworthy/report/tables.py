@@ -26,7 +26,8 @@ def setting_title(imputer: object, evaluator: object = None, units: str = "pixel
     ('Imputed with linear', 'Imputed with linear, evaluator retrain', 'Imputed with linear, units: patches 16')
     """
     removed = "" if units == "pixels" else f", units: {units}"
-    return f"Imputed with {imputer}" + (f", evaluator {evaluator}" if evaluator else "") + removed
+    how = "Removed tokens left out" if imputer == "token-removal" else f"Imputed with {imputer}"
+    return how + (f", evaluator {evaluator}" if evaluator else "") + removed
 
 
 def units_of(table: pd.DataFrame) -> str:

@@ -34,6 +34,7 @@ def scope(
     more than half are."""
     rows = []
     for imputer, values in measured.items():
+        level = 1 - (1 - confidence) / max(1, len(orders[imputer]) * len(fractions))  # the largest share is named
         for measure, beyond in (("confidence", np.less), ("distance", np.greater)):
             real = values[measure][~np.isnan(values[measure])]
             if not len(real):
@@ -46,7 +47,7 @@ def scope(
                     if not len(known):
                         continue
                     hits = beyond(known, limit).astype(np.float64)
-                    low, high = share_interval(hits[None], confidence)
+                    low, high = share_interval(hits[None], level)
                     rows.append(
                         {
                             "imputer": imputer, "method": method, "order": order, "measure": measure,

@@ -71,6 +71,8 @@ def fit(
     """
     parameters, usual = _trainable(network), _corrupts_memory(network)
     with _modes_restored(network), _memory_format(network, recipe.channels_last and not usual):
+        if usual:
+            network.to(memory_format=_USUAL)  # type: ignore[call-overload]
         optimizer = OPTIMIZERS[recipe.optimizer](parameters, recipe)
         records = _restore(start, network, optimizer) if start else []
         best = _tensors("best.", start) if start else {}

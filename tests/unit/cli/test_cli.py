@@ -10,7 +10,7 @@ from roadworthy.cli.app import app
 GROUPS = {(), ("data",), ("gain",), ("imputers",)}
 COMMANDS = {
     *[("audit",), ("demo",), ("diff",), ("export",), ("figures",), ("list",), ("merge",), ("report",), ("run",)],
-    *[("show",), ("status",), ("train",), ("data", "download"), ("gain", "search"), ("gain", "train")],
+    *[("self-test",), ("show",), ("status",), ("train",), ("data", "download"), ("gain", "search"), ("gain", "train")],
     ("imputers", "compare"),
 }
 

@@ -222,6 +222,18 @@ def test_a_run_moves_the_files_of_format_2_into_subfolders(store, flat):
     assert store.manifest() == {"format": FORMAT, "kind": "plan", "durations": {ITEM.id: 2.0}}
 
 
+def test_nothing_is_moved_through_a_link(store, flat, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    folder = store.root / "predictions"
+    path = next(path for path in folder.iterdir() if path.suffix == ".safetensors")
+    (folder / path.name[:2]).symlink_to(outside)
+    with pytest.raises(StoreError, match="symbolic link"):
+        store.clean()
+    assert path.exists()
+    assert not list(outside.iterdir())
+
+
 def test_files_can_be_moved_in_part(store, flat, monkeypatch):
     """A kill between two renames: everything is still found, and the next run moves the rest."""
     move = type(store.root).rename

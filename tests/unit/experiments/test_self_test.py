@@ -172,7 +172,7 @@ def test_a_plan_runs_it_by_default_and_gives_what_compare_gives(project):
     test = ran.self_test()
     assert test.share > 0
     # interrupted before the last items, resumed: the same tables
-    items = sorted((project.store / "predictions").iterdir())
+    items = sorted((project.store / "predictions").rglob("*.safetensors"))
     for path in items[::3]:
         path.unlink()
     again = run(project.path, project.store, progress=False)
@@ -188,6 +188,22 @@ def test_a_plan_runs_it_by_default_and_gives_what_compare_gives(project):
     )  # fmt: skip
     for name in ("known_order", "damage", "smoothness", "scope", "randomization"):
         assert compared.self_test().tables[name].equals(test.tables[name]), name
+
+
+def test_a_method_that_fails_on_shuffled_weights_loses_the_self_test_alone(world):
+    weights = world.model.layer.weight.detach().clone()
+
+    def fragile(model, batch, key):
+        if not torch.equal(next(world.model.parameters()), weights):
+            raise ValueError("nonsense weights")
+        return world.truth[batch.ids]
+
+    comparison = rw.compare(world.model, world.data, {"fragile": fragile, "G": "gradient"}, self_test=True, **OPTIONS)
+    assert set(comparison.ranking()["method"]) >= {"fragile", "G"}
+    assert comparison.warnings()["text"].str.contains("self-test failed").any()
+    with pytest.raises(InputError):
+        comparison.self_test()
+    assert torch.equal(world.model.layer.weight, weights)
 
 
 def test_units_are_those_of_the_comparison(world):

@@ -232,12 +232,12 @@ def test_a_plan_gives_the_bytes_of_compare_and_is_resumed_with_the_same(tmp_path
     assert {point.units for point in ran.predictions} == {name}
     assert ran.results.ties == comparison.results.ties
     assert ran.gallery().images  # pictures are made without the model
-    files = sorted((tmp_path / "run" / "predictions").iterdir())
+    files = sorted((tmp_path / "run" / "predictions").rglob("*.safetensors"))
     content = {file.name: file.read_bytes() for file in files}
     for file in files[::2]:
         file.unlink()
     rw.run(tmp_path / "plan.toml", store=tmp_path / "run", progress=False)
-    again = {file.name: file.read_bytes() for file in (tmp_path / "run" / "predictions").iterdir()}
+    again = {file.name: file.read_bytes() for file in (tmp_path / "run" / "predictions").rglob("*.safetensors")}
     assert again == content
 
 

@@ -69,9 +69,10 @@ def move_into_subfolders(paths: Iterable[Path]) -> None:
     """Each move is a rename: interrupted between two of them, all items are found."""
     for path in paths:
         target = path.parent / path.name[:2] / path.name
+        _check_real(target.parent)
         try:
             target.parent.mkdir(exist_ok=True)
-            path.rename(target)
+            path.unlink() if os.path.lexists(target) else path.rename(target)  # what is there already is what is read
         except OSError as error:
             raise StoreError(f"{path} should be moved, but {unwritable(target, error)}") from error
 

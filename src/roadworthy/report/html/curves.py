@@ -98,7 +98,11 @@ def rows(
             setting_title(imputer, evaluator if several else None, units_of(block)),
             [
                 _panel(axes, block[block["order"] == order], order, controls, numbers, strong, chance)._replace(
-                    shaded=bands(axes.x, sorted(block["fraction"].unique()), out.get((str(imputer), order), ()))
+                    shaded=bands(
+                        axes.x,
+                        sorted(block["fraction"].unique()),
+                        out.get((str(imputer), order), ()) if evaluator == "no-retrain" else (),
+                    )
                 )
                 for order in _orders(block)
             ],

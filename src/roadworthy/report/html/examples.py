@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from roadworthy.report.examples import Answer, AnsweredImage, Example, Pixels, Removal
+from roadworthy.report.tables import setting_title
 
 MAX_SIDE = 128
 """pixels along the longer side; larger pictures are scaled down"""
@@ -103,7 +104,7 @@ def strips(example: Example) -> list[Strip]:
         Strip("The image and its maps", [Picture("original", example.image), *maps]),
         *(
             Strip(
-                f"Imputed with {imputer}; {leader} removes {_ORDERS.get(order, order)}",
+                f"{setting_title(imputer)}; {leader} removes {_ORDERS.get(order, order)}",
                 [
                     Picture(f"{fraction:.0%} removed", pixels)
                     for fraction, pixels in zip(example.fractions, series, strict=True)

@@ -193,7 +193,7 @@ _PARTS = {
     "randomization": (
         "Do the maps depend on what the model learned?",
         "Maps computed on a model with shuffled weights, from the output on, and evaluated on the real model. A score "
-        "that does not fall says that the maps do not rest on what was learned.",
+        "that does not fall is not owed to what the model learned; one near 0 has nowhere to fall.",
         _changes,
     ),
 }
