@@ -31,7 +31,7 @@ def self_test(
     images: Annotated[int, typer.Option(min=8, help="Images of each world.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Of the first draw; the others follow.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"{_QUICK_DRAWS} draws, and no setting that trains: about a minute.")
+        bool, typer.Option("--quick", help=f"Only {_QUICK_DRAWS} draws, and no setting that trains.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="File for the table: .csv, .parquet or .json.", show_default=False)

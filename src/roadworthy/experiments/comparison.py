@@ -400,9 +400,10 @@ class Comparison:
         texts = [f"{_capitalized(text)}." for text in results.noted]
         noted = pd.DataFrame({"kind": "noted before the run", "text": texts}, columns=table.columns).fillna("")
         doubts = [
-            {"kind": "self-test", **doubt._asdict()} for doubt in (self._self_test.doubts if self._self_test else ())
+            {**dict.fromkeys(table.columns, ""), "kind": "self-test", **doubt._asdict()}
+            for doubt in (self._self_test.doubts if self._self_test else ())
         ]
-        tables = [noted, table, pd.DataFrame(doubts, columns=table.columns).fillna("")]
+        tables = [noted, table, pd.DataFrame(doubts, columns=table.columns)]
         return pd.concat([one for one in tables if len(one)] or [table], ignore_index=True)
 
     @property

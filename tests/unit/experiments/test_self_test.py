@@ -198,7 +198,8 @@ def test_a_method_that_fails_on_shuffled_weights_loses_the_self_test_alone(world
             raise ValueError("nonsense weights")
         return world.truth[batch.ids]
 
-    comparison = rw.compare(world.model, world.data, {"fragile": fragile, "G": "gradient"}, self_test=True, **OPTIONS)
+    own = {"fragile": fragile, "G": "gradient"}
+    comparison = rw.compare(world.model, (world.images, world.labels), own, self_test=True, **OPTIONS)
     assert set(comparison.ranking()["method"]) >= {"fragile", "G"}
     assert comparison.warnings()["text"].str.contains("self-test failed").any()
     with pytest.raises(InputError):
