@@ -139,7 +139,7 @@ def _smoothness(rows: pd.DataFrame, place: str) -> str:
 
 
 def _copy(row: Any) -> str:
-    return f"{row.method} {row.how} at a width of {row.amount:g} pixels"
+    return f"{row.method} {row.how} at a width of {row.amount:g} pixel{'' if row.amount == 1 else 's'}"
 
 
 # ── scope and randomization ──────────────────────────────────────────────────────────────────────────────────────────
