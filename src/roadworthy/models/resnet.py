@@ -196,7 +196,8 @@ class Conv3x3(nn.Conv2d):
         if self.bias is not None or height > 2 or width > 2:  # a fused batch normalization adds a bias
             return super().forward(x)
         rows, columns = range(0, height, self.stride[0]), range(0, width, self.stride[1])
-        kernels = [self.weight[:, :, 1 - i : 1 - i + height, 1 - j : 1 - j + width] for i in rows for j in columns]
-        matrix = torch.stack(kernels).permute(0, 1, 3, 4, 2).flatten(2).flatten(0, 1)
+        kernel = self.weight.permute(0, 2, 3, 1)  # as it lies in memory in channels_last: what follows copies it once
+        parts = [kernel[:, 1 - i : 1 - i + height, 1 - j : 1 - j + width] for i in rows for j in columns]
+        matrix = torch.stack(parts).flatten(2).flatten(0, 1) if height * width > 1 else kernel[:, 1, 1]
         pixels = F.linear(x.permute(0, 2, 3, 1).flatten(1), matrix)
         return pixels.view(len(x), len(rows), len(columns), -1).permute(0, 3, 1, 2)

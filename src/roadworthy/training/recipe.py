@@ -87,7 +87,7 @@ SCHEDULES: dict[str, Callable[[Recipe, int], float]] = {
 
 OPTIMIZERS: dict[str, Callable[[list[nn.Parameter], Recipe], torch.optim.Optimizer]] = {
     "adam": lambda parameters, recipe: torch.optim.Adam(
-        parameters, lr=recipe.lr, betas=(recipe.momentum, 0.999), weight_decay=recipe.weight_decay
+        parameters, lr=recipe.lr, betas=(recipe.momentum, 0.999), weight_decay=recipe.weight_decay, fused=True
     ),
     "sgd": lambda parameters, recipe: torch.optim.SGD(
         parameters, lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
