@@ -92,7 +92,7 @@ def _stage(stage: Stage, place: Layout) -> list[list[str]]:
     if stage.shares and not (place.left and not Path(place.run(stage.shares)).exists()):
         steps.append(["roadworthy", "merge", place.run(stage.shares), "--into", store])
     if place.left:
-        run = ["reproduction.parts", place.plan(stage.plan), "--results", str(place.results)]
+        run = ["reproduction.left", place.plan(stage.plan), "--results", str(place.results)]
     else:
         run = ["roadworthy", "run", place.plan(stage.plan)]
     return [*steps, [*run, "--store", store, "--jobs=1"]]

@@ -11,12 +11,12 @@ from reproduction import debias, derive, harvest
 from reproduction.derive import agreement_table, change_table, complete
 from reproduction.ids import point_ids
 from reproduction.kept import bits_of, bits_path, committed, read_bits, write_bits
-from reproduction.parts import left, run_left
+from reproduction.left import left, run_left
 from reproduction.stages import Stage
 from reproduction.tables import METHODS, POINT, Results
 from roadworthy import statistics
 from roadworthy.core.results import Point, Predictions
-from roadworthy.experiments.build import design_of
+from roadworthy.experiments.pending import survey
 from roadworthy.experiments.plans import read_plan
 from roadworthy.experiments.run import prepare
 from roadworthy.experiments.stores.run_directory import RunDirectory
@@ -195,18 +195,18 @@ def test_debiasing_by_equal_gammas_changes_no_ranking_and_by_others_it_does(tmp_
     assert (debias.debiased_table(results)["change"] < 0).all()
 
 
-def test_only_parts_with_a_point_that_is_not_harvested_are_left(folders):
+def test_only_points_that_are_not_harvested_are_left(folders):
     runs, results = folders
-    plan = read_plan(runs.parent / "mine.toml")
-    prints = prepare(plan).prints
-    everything = [(tuple(part.methods), part.seeds) for part in left(plan, prints, set())]
-    assert everything == [(("IG",), (0,)), (("other",), (0,)), (("IG",), (1,)), (("other",), (1,))]
+    plan, store = read_plan(runs.parent / "mine.toml"), RunDirectory(runs / "mine")
+    prepared = prepare(plan)
+    elsewhere = RunDirectory(runs.parent / "elsewhere")
+    everything = left(survey(prepared.design, elsewhere), set())
+    assert [point.seed for point in everything] == [0] * 18 + [1] * 18  # 3 methods, 2 orders, fraction 0 and two more
     done = set(harvest.harvest(runs, results, runs.parent)["item"])
-    # The control's points of seed 1 are missing too: each part carries it.
-    assert [part.seeds for part in left(plan, prints, done)] == [(1,), (1,)]
-    run_left(plan, RunDirectory(runs / "mine"), done)
+    assert {point.seed for point in left(survey(prepared.design, elsewhere), done)} == {1}  # also where seed 0 is gone
+    assert run_left(plan, store, done) == 0
     complete = harvest.harvest(runs, results, runs.parent)
-    assert set(complete["item"]) == set(point_ids(design_of(plan, prints)).values())
+    assert set(complete["item"]) == set(point_ids(prepared.design).values())
     assert results.facts()["mine"]["points"] == {"0": [13, 13], "1": [13, 13]}
 
 
