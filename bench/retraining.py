@@ -1,4 +1,5 @@
-"""Retraining: linear against fixed imputation (target: at most 1.15 ×; the paper: 1.20 ×), and channels_last or not.
+"""Retraining: linear against fixed imputation (target: at most 1.15 ×; the paper: 1.20 ×), channels_last
+or not, bfloat16 or not.
 
 python bench/retraining.py [--root DATA] [--images 1280] [--width 32] [--epochs 2] [--batch-size 128] [--stem imagenet]
 
@@ -24,7 +25,11 @@ from roadworthy.models.normalized import Normalized
 from roadworthy.training.recipe import Recipe
 from roadworthy.training.trainer import readable
 
-FORMATS = {"usual format": False, "channels_last": True}
+FORMATS = {
+    "usual format": {},
+    "channels_last": {"channels_last": True},
+    "bfloat16": {"channels_last": True, "autocast": "bfloat16"},
+}
 RUNS = 4
 
 
@@ -60,7 +65,7 @@ def main() -> None:
                 batch_size=options.batch_size,
                 lr=1e-3,
                 select="last",
-                channels_last=FORMATS[memory_format],
+                **FORMATS[memory_format],
             )
             evaluator = Retrain(recipe, Mapped(data, maps), network)
             started = time.process_time()
@@ -74,10 +79,9 @@ def main() -> None:
     for memory_format in FORMATS:
         ratio = each["linear", memory_format] / each["fixed", memory_format]
         print(f"{memory_format}: linear / fixed {ratio:.2f} ({'within' if ratio <= 1.15 else 'ABOVE'} 1.15)")
-    for imputer in imputers:
-        print(
-            f"{imputer}: channels_last is {each[imputer, 'usual format'] / each[imputer, 'channels_last']:.2f} × faster"
-        )
+    for imputer, memory_format in product(imputers, list(FORMATS)[1:]):
+        ratio = each[imputer, "usual format"] / each[imputer, memory_format]
+        print(f"{imputer}: {memory_format} is {ratio:.2f} × faster")
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ TRAINED = {
     "validation": "fraction of the train images that is held out",
     "patience": "epochs without improvement after which training stops; 0 for never",
     "channels_last": "convolutions in that memory format: faster on most CPUs",
+    "autocast": "train in that precision: faster where the processor has instructions for it",
     "augment": '`"flip"`, `"shift-flip"` or your own `"module:function"`',
 }
 OF_EVALUATORS = {
@@ -115,6 +116,10 @@ def kind(key: Mapping[str, Any]) -> str:
     """A type and its limits, in words."""
     if not key.keys() - {"title"}:
         return "string or table"
+    if "anyOf" in key:  # or nothing, which is its default
+        return kind(key["anyOf"][0])
+    if "const" in key:
+        return f'`"{key["const"]}"`'
     if "enum" in key:
         return " · ".join(f'`"{name}"`' for name in key["enum"])
     if key.get("type") == "array":

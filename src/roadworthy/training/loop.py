@@ -83,7 +83,8 @@ def fit(
             _set_lr(optimizer, recipe.lr_at(epoch))
             with key.fold("epoch", epoch).torch_rng():
                 batches = _on_device_of(parameters[0], epoch_batches(epoch), usual)
-                mean, images = _train_epoch(network, batches, optimizer, loss, epoch)
+                reduced = torch.bfloat16 if recipe.autocast else None
+                mean, images = _train_epoch(network, batches, optimizer, loss, epoch, reduced)
             value = math.nan if measure is None else measure()
             records.append(EpochRecord(epoch, mean, recipe.lr_at(epoch), images, value))
             if measure is not None and best_epoch(records) == epoch:
@@ -166,12 +167,14 @@ def _train_epoch(
     optimizer: torch.optim.Optimizer,
     loss: Loss,
     epoch: int,
+    reduced: torch.dtype | None,
 ) -> tuple[float, int]:
     """The mean loss and the number of images."""
     total, images = 0.0, 0
     for step, (inputs, targets) in enumerate(batches):
         optimizer.zero_grad()
-        value = loss(network(inputs), targets)
+        with torch.autocast(inputs.device.type, reduced, enabled=reduced is not None):
+            value = loss(network(inputs), targets)
         total += _finite(value, epoch, step) * len(inputs)
         images += len(inputs)
         value.backward()  # type: ignore[no-untyped-call]

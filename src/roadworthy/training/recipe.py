@@ -29,6 +29,9 @@ class Recipe:
     bits of the weights, and a network that calls `view` on its activations may refuse it. The trained network has the
     usual format again.
 
+    `autocast="bfloat16"` computes convolutions and products in that precision (torch.autocast); weights stay in
+    float32. A processor with instructions for it trains faster, another one is slowed down.
+
     `fit` itself uses neither `batch_size`, `select` nor `validation`: they are for the caller, who supplies the
     batches and the `measure`.
     """
@@ -46,6 +49,7 @@ class Recipe:
     validation: float = 0.1
     patience: int = 0
     channels_last: bool = False
+    autocast: Literal["bfloat16"] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
@@ -56,6 +60,8 @@ class Recipe:
         check_range("weight_decay", self.weight_decay, 0 <= self.weight_decay < math.inf, "must be 0 or more")
         check_range("gamma", self.gamma, 0 < self.gamma <= 1, "must be in (0, 1]")
         _check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        if self.autocast is not None:
+            _check_choice("autocast", self.autocast, ("bfloat16",))
         _check_choice("schedule", self.schedule, SCHEDULES)
         _check_milestones(self)
         _check_choice("select", self.select, ("validation", "last", "best-on-test"))
@@ -74,8 +80,12 @@ class Recipe:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The fields, for ids. `channels_last` only where it is set: ids from before it was a field stay valid."""
-        return {name: value for name, value in asdict(self).items() if name != "channels_last" or value}
+        """The fields, for ids. Those of LATER only where they are set: ids from before they were fields stay valid."""
+        return {name: value for name, value in asdict(self).items() if name not in LATER or value}
+
+
+LATER = ("channels_last", "autocast")
+"""fields of a Recipe that came later"""
 
 
 SCHEDULES: dict[str, Callable[[Recipe, int], float]] = {

@@ -312,11 +312,21 @@ def test_channels_last_is_not_used_where_torch_would_corrupt_memory(channels: in
     assert contiguous == [(usual, usual)]
 
 
+def test_autocast_computes_in_bfloat16_and_keeps_weights_in_float32() -> None:
+    network, seen = nn.Sequential(nn.Flatten(), nn.Linear(12, 4)), []
+    network.register_forward_hook(lambda module, inputs, outputs: seen.append(outputs.dtype))
+    images = KEY.normal(range(4), (3, 2, 2))
+    fit(network, shuffled(images, torch.arange(4), 4, KEY), Recipe(epochs=1, autocast="bfloat16"), key=KEY)
+    assert seen == [torch.bfloat16]
+    assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("autocast", [None, "bfloat16"])
 def test_channels_last_training_resumes_to_the_byte_from_a_file(
-    optimizer: Literal["adam", "sgd"], tmp_path: Path
+    optimizer: Literal["adam", "sgd"], autocast: Literal["bfloat16"] | None, tmp_path: Path
 ) -> None:
-    recipe = Recipe(epochs=4, lr=0.01, optimizer=optimizer, channels_last=True)
+    recipe = Recipe(epochs=4, lr=0.01, optimizer=optimizer, channels_last=True, autocast=autocast)
     file, done = CheckpointFile(tmp_path / "state", "tag"), []
 
     def keep_the_second(state: Checkpoint) -> None:

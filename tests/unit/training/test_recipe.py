@@ -45,7 +45,9 @@ def test_a_setting_out_of_range_is_an_error_that_names_field_and_value(field: st
     assert f"{field}={value}: " in str(caught.value)
 
 
-@pytest.mark.parametrize(("field", "known"), [("optimizer", "adam, sgd"), ("schedule", "constant, cosine, step")])
+@pytest.mark.parametrize(
+    ("field", "known"), [("optimizer", "adam, sgd"), ("schedule", "constant, cosine, step"), ("autocast", "bfloat16")]
+)
 def test_an_unknown_choice_lists_the_known_ones(field: str, known: str) -> None:
     with pytest.raises(InputError, match=f"{field}='magic'.*{known}"):
         Recipe(**{"epochs": 1, field: "magic"})  # type: ignore[arg-type]
