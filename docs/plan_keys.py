@@ -80,6 +80,8 @@ OF_GAIN = {
     "noise": "standard deviation of the generator's input at removed pixels",
     "validation": "fraction of the images that is held out",
     "seed": "of weights, masks and batches",
+    "channels_last": TRAINED["channels_last"],
+    "autocast": TRAINED["autocast"],
 }
 
 INTRO = """\

@@ -30,7 +30,10 @@ from roadworthy.training.gain import GainRecipe, save_gain, train_gain
 from roadworthy.training.gain_search import ALPHAS, HINTS, grid, search
 
 LARGEST = 0.5
-RECIPE = GainRecipe(epochs=6, lr=1e-3, schedule="cosine", width=16, largest=LARGEST, masks="scatter")
+RECIPE = GainRecipe(
+    epochs=6, lr=1e-3, schedule="cosine", width=16, largest=LARGEST, masks="scatter",
+    channels_last=True, autocast="bfloat16",
+)  # fmt: skip
 STEPS = ("default", "search", "long")
 PLAIN = ("fixed", "linear", "linear without noise")
 COLUMNS = ["imputer", "train_images", "epochs", "mse", "low", "high", "all_pixels", "images"]

@@ -45,7 +45,7 @@ class GainRecipe:
     `schedule` "cosine" anneals `lr` to 0, so that a short training converges; the paper uses "constant". `width` is
     the width of the first layer, `blocks` the number of residual blocks, `noise` the standard deviation of the
     generator's input at removed pixels. A fraction `validation` of the images is held out: the weights of the epoch
-    with the lowest imputation MSE on them are kept.
+    with the lowest imputation MSE on them are kept. `channels_last` and `autocast` are those of `Recipe`.
     """
 
     epochs: int = 100
@@ -61,6 +61,8 @@ class GainRecipe:
     noise: float = 0.01
     validation: float = 0.05
     seed: int = 0
+    channels_last: bool = False
+    autocast: Literal["bfloat16"] | None = None
 
     def __post_init__(self) -> None:
         _ = self.optimization  # checks its own fields
@@ -75,16 +77,21 @@ class GainRecipe:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The fields, for ids. `masks` only where it is not the default: ids from before it was a field stay valid."""
-        return {name: value for name, value in asdict(self).items() if name != "masks" or value != "either"}
+        """The fields, for ids. Those of LATER only where they are set: ids from before they were fields stay valid."""
+        fields = asdict(self).items()
+        return {name: value for name, value in fields if name not in LATER or value != LATER[name]}
 
     @property
     def optimization(self) -> Recipe:
         """Adam with β₁ = 0.5, as is usual for adversarial training."""
         return Recipe(
             epochs=self.epochs, batch_size=self.batch_size, lr=self.lr, schedule=self.schedule, momentum=0.5,
-            validation=self.validation,
+            validation=self.validation, channels_last=self.channels_last, autocast=self.autocast,
         )  # fmt: skip
+
+
+LATER = {"masks": "either", "channels_last": False, "autocast": None}
+"""fields of a GainRecipe that came later, with their defaults"""
 
 
 class GainRecord(NamedTuple):

@@ -77,8 +77,6 @@ def test_a_longer_training_resumes_a_shorter_one_but_not_one_with_other_settings
 
 
 def test_masks_are_scattered_or_of_either_kind():
-    assert "masks" not in GainRecipe().spec  # ids from before the field existed
-    assert GainRecipe(masks="scatter").spec == {**GainRecipe().spec, "masks": "scatter"}
     removed = {kind: random_masks(torch.arange(200), (16, 16), 0.5, kind, Key(0)) for kind in ("either", "scatter")}
     # Neighbors of scattered pixels are removed as often as others are; within blobs almost always.
     for kind, low, high in (("scatter", -0.05, 0.05), ("either", 0.2, 0.6)):
@@ -90,6 +88,31 @@ def test_masks_are_scattered_or_of_either_kind():
     assert float(removed["scatter"].float().mean()) == pytest.approx(0.25, abs=0.04)
     with pytest.raises(InputError, match="masks='stripes': choose either or scatter"):
         GainRecipe(masks="stripes")
+
+
+def test_both_networks_learn_in_bfloat16_and_keep_weights_in_float32(monkeypatch):
+    seen = []
+
+    class Watched(gain_training.Adversaries):
+        def __init__(self, *given):
+            super().__init__(*given)
+            for network in (self.generator.network, self.discriminator.network):
+                network.blocks[0].conv1.register_forward_hook(
+                    lambda module, inputs, out: seen.append(self.training and out.dtype)
+                )
+
+    monkeypatch.setattr(gain_training, "Adversaries", Watched)
+    recipe = replace(gains.TINY, epochs=1, channels_last=True, autocast="bfloat16")
+    trained = train_gain(recipe, flat(32))
+    # 24 of 32 images in batches of 16: two steps, in each the generator once, the discriminator for both losses
+    assert [one for one in seen if one] == [torch.bfloat16] * 6
+    assert {tensor.dtype for tensor in trained.gain.tensors().values()} == {torch.float32}
+
+
+def test_settings_that_came_later_are_in_ids_only_where_they_are_set():
+    late = {"masks": "scatter", "channels_last": True, "autocast": "bfloat16"}
+    assert not late.keys() & GainRecipe().spec.keys()
+    assert GainRecipe(**late).spec == {**GainRecipe().spec, **late}
 
 
 def test_a_training_that_becomes_nan_is_an_error_and_its_last_good_checkpoint_is_kept(monkeypatch, tmp_path):
