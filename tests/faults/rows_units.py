@@ -40,6 +40,8 @@ ROWS = [
     Row("compare: labels of each image and training", compare(**TRAIN, methods={"G": "gradient"}, units=rw.FeatureMask(np.stack([GRID] * 8))),
         InputError, "labels \\(h, w\\)"),
     Row("compare: a fraction that removes all units", compare(units=rw.Patches(6), fractions=(0.2, 0.9)), RangeError, "smaller units"),
+    # 4 units: floor(.1 · 4 + ½) = 0
+    Row("compare: a fraction that removes no unit", compare(units=rw.Patches(6), fractions=(0.1, 0.5)), RangeError, "larger fractions"),
     *(
         Row(f"compare: a function of units that returns {what}", compare(units=returning(value)), error, cure)
         for what, value, error, cure in (

@@ -53,11 +53,16 @@ def _check_gaps(name: str, flat: Tensor) -> None:
 
 
 def check_fractions(units: Partition | None, name: str, fractions: Iterable[float]) -> None:
-    """With few units, a fraction below 1 may remove all of them."""
+    """With few units, a fraction below 1 may remove all of them in an image, or one above 0 none in any image."""
     if units is None:
         return
-    fewest = min(units.counts)
+    fewest, most = min(units.counts), max(units.counts)
     for fraction in fractions:
+        if fraction > 0 and count(fraction, most) == 0:
+            raise RangeError(
+                f"fraction {fraction:g} of {most} units ({name}) removes none of them, which repeats the whole images: "
+                "give smaller units, or larger fractions"
+            )
         if fraction < 1 and count(fraction, fewest) == fewest:
             raise RangeError(
                 f"fraction {fraction:g} of {fewest} units ({name}) removes all of them, which leaves nothing to impute "
