@@ -26,20 +26,26 @@ def check_kind(images: object) -> Array:
 
 
 def as_pixels(images: Array) -> Images:
-    """A float32 copy on the CPU, bytes divided by 255; writing into it does not affect the caller's array."""
+    """A float32 copy on the CPU, bytes divided by 255; writing into it does not affect the caller's array.
+
+    Copied by numpy, in one thread: torch's threads would go on waiting actively, on the cores that the solver needs.
+    """
+    is_bytes = images.dtype in (torch.uint8, np.uint8)
     if isinstance(images, Tensor):
-        pixels = images.detach().to("cpu", torch.float32, copy=True).contiguous()
-    else:
-        pixels = torch.from_numpy(np.array(images, dtype=np.float32, order="C"))
-    return pixels.div_(255) if images.dtype in (torch.uint8, np.uint8) else pixels
+        known = torch.float32 if images.dtype == torch.bfloat16 else images.dtype  # numpy has no bfloat16
+        images = images.detach().to("cpu", known).numpy()
+    pixels = np.array(images, dtype=np.float32, order="C")
+    if is_bytes:
+        pixels /= 255
+    return torch.from_numpy(pixels)
 
 
 def check_pixels(images: Images, start: int = 0) -> Images:
     """Return `images` if every pixel is finite and in [0, 1]; `start` is the position of the first image."""
     if not len(images):
         return images
-    low, high = torch.aminmax(images)
-    if low >= 0 and high <= 1:  # NaN compares false
+    pixels = images.detach().cpu().numpy()  # in one thread, see `as_pixels`
+    if pixels.min() >= 0 and pixels.max() <= 1:  # NaN compares false
         return images
     # Per image only now: torch takes fifteen times as long for it.
     lows, highs = torch.aminmax(images.flatten(1), dim=1)

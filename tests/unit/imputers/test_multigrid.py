@@ -227,6 +227,15 @@ def test_a_solution_does_not_depend_on_what_the_thread_solved_before():
     assert torch.equal(multigrid.solve(images, removed, PAPER_WEIGHTS), expected)
 
 
+def test_a_refused_image_leaves_nothing_behind():
+    images, removed = batch(24, 37)
+    expected, broken = multigrid.solve(images, removed, PAPER_WEIGHTS), images.clone()
+    broken[:, :, 0, 0] = torch.where(removed[:, :1, 0], 0.5, float("nan"))
+    with pytest.raises(RangeError):
+        multigrid.solve(broken, removed, PAPER_WEIGHTS)
+    assert torch.equal(multigrid.solve(images, removed, PAPER_WEIGHTS), expected)
+
+
 @SOLVERS
 def test_a_solution_does_not_depend_on_the_number_of_threads(solve):
     images, removed = batch(64, 65)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from os import getpid
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,10 @@ from numpy.typing import NDArray
 from roadworthy.core.errors import EverythingRemovedError, RangeError, ShapeError, SolverError
 from roadworthy.core.types import Images, Removed
 from roadworthy.imputers.noise import Noise
+from roadworthy.imputers.solvers.multigrid_group import Group, make_group
+from roadworthy.imputers.solvers.multigrid_group_fill import fill_groups
 from roadworthy.imputers.solvers.multigrid_kernels import NOT_FINITE, NOTHING_KEPT, fill_planes
+from roadworthy.imputers.solvers.multigrid_lanes import LANES
 from roadworthy.imputers.solvers.multigrid_memory import Space, make_space
 
 TOLERANCE = 1e-4
@@ -33,6 +37,8 @@ LIMIT = 200
 _MIN_PARALLEL = 10_000
 """Number of values below which starting threads costs more than it saves."""
 
+LARGEST_SMALL = 64 * 64
+"""Pixels of an image that is solved in groups of eight planes, whose working memory then fits into the cache."""
 _LARGEST_KEPT = 1 << 18
 """Pixels of an image whose working memory a thread keeps for its next call: at most 20 MB."""
 
@@ -46,6 +52,8 @@ def solve(images: Images, removed: Removed, weights: tuple[float, float], noise:
     iterations = np.zeros(pixels.shape[:2], np.int64)
     errors = np.zeros(pixels.shape[:2])
     count, channels, height, width = pixels.shape
+    small = height * width <= LARGEST_SMALL
+    fill: Any = fill_groups if small else fill_planes
     threads, chunks = _partition(count, channels, height, width)
     fields, rows, deviation = _arrays(noise, count)
     remaining = iter(chunks)
@@ -53,7 +61,7 @@ def solve(images: Images, removed: Removed, weights: tuple[float, float], noise:
     def work() -> None:
         space = _space(height, width, LIMIT)
         for first, last in remaining:
-            fill_planes(
+            fill(
                 pixels, masks, first, last, weights[1] / weights[0], TOLERANCE, space, fields, rows, deviation,
                 filled, iterations, errors,
             )  # fmt: skip
@@ -71,12 +79,13 @@ _KEPT = threading.local()
 """The working memory that each thread used last: about 70 bytes per pixel of one plane."""
 
 
-def _space(height: int, width: int, limit: int) -> Space:
+def _space(height: int, width: int, limit: int) -> Space | Group:
     """For one small image, making the memory anew would take as long as solving. Large ones would hold much memory."""
     name = (height, width, limit)
     if getattr(_KEPT, "name", None) == name:
         return _KEPT.space  # type: ignore[no-any-return]
-    space = make_space(height, width, limit)
+    make = make_group if height * width <= LARGEST_SMALL else make_space
+    space = make(height, width, limit)
     if height * width <= _LARGEST_KEPT:
         _KEPT.name, _KEPT.space = name, space
     return space
@@ -86,12 +95,13 @@ def _arrays(noise: Noise | None, count: int) -> tuple[NDArray[np.float32], NDArr
     """The noise for the kernel, which adds it to each plane: a second pass over all images would cost a third more."""
     if noise is None:
         return np.zeros((1, 1, 1, 1), np.float32), np.zeros(count, np.int64), 0.0
-    return noise.fields.numpy(), noise.rows.numpy(), noise.deviation
+    return np.ascontiguousarray(noise.fields.numpy()), noise.rows.numpy(), noise.deviation
 
 
 def compile_now() -> None:
-    """Compile the kernels, or load them from the cache: about twenty seconds, once per machine."""
-    solve(torch.zeros(1, 1, 4, 4), torch.eye(4, dtype=torch.bool)[None], (1.0, 0.5))
+    """Compile the kernels, or load them from the cache: about forty seconds, once per machine."""
+    for side in (4, 1 + int(LARGEST_SMALL**0.5)):  # small images and others
+        solve(torch.zeros(1, 1, side, side), torch.eye(side, dtype=torch.bool)[None], (1.0, 0.5))
 
 
 def check(images: Images, removed: Removed, weights: tuple[float, float]) -> None:
@@ -130,7 +140,10 @@ def _partition(count: int, channels: int, height: int, width: int) -> tuple[int,
         return 1, [(0, planes)]
     # The channels of an image share its matrices; they are split only if there are fewer images than threads.
     unit = channels if count >= threads else 1
-    ends = np.linspace(0, planes // unit, min(8 * threads, planes // unit) + 1).astype(int) * unit
+    if height * width <= LARGEST_SMALL:
+        unit = LANES * channels if count >= LANES * threads else LANES
+    units = -(-planes // unit)
+    ends = np.minimum(np.linspace(0, units, min(8 * threads, units) + 1).astype(int) * unit, planes)
     return threads, list(pairwise(ends.tolist()))
 
 

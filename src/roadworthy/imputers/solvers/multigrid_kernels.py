@@ -131,8 +131,8 @@ def _converge(space: Space, removed: Mask, ratio: float, tolerance: float, limit
         if product == 0:
             return iteration, 0.0
         if iteration > 0:
-            rate, largest = smallest_ritz(steps, iteration), _largest(space.work, size)
-            estimate = largest * SAFETY * max((1 - rate) / rate, FLOOR)
+            largest = _largest(space.work, size)
+            estimate = estimated_error(steps, iteration, largest)
             if estimate <= tolerance:
                 _add(space.pixels, ONE, space.work, space)
                 return iteration + 1, estimate
@@ -151,7 +151,14 @@ def _converge(space: Space, removed: Mask, ratio: float, tolerance: float, limit
 
 
 @compiled
-def smallest_ritz(steps: NDArray[np.float64], count: int) -> float:
+def estimated_error(steps: NDArray[np.float64], iteration: int, largest: float) -> float:
+    """From the largest value of the cycle's result, see `_converge`."""
+    rate = _smallest_ritz(steps, iteration)
+    return largest * SAFETY * max((1 - rate) / rate, FLOOR)
+
+
+@compiled
+def _smallest_ritz(steps: NDArray[np.float64], count: int) -> float:
     """Smallest Ritz value of conjugate gradients (Lanczos), by bisection with Sturm sequences."""
     low, high = 0.0, 2.0
     for _ in range(10):
@@ -184,11 +191,10 @@ def _kept_mean(image: Flat, removed: Mask, kept: int) -> tuple[bool, float]:
 
 
 @compiled
-def _count(removed: Mask) -> int:
+def count_removed(removed: Mask) -> int:
     count = 0
-    for i in range(removed.shape[0]):
-        for j in range(removed.shape[1]):
-            count += removed[i, j]
+    for gone in removed.flat:
+        count += bool(gone)
     return count
 
 
@@ -251,7 +257,7 @@ def fill_planes(
         n, c = plane // channels, plane % channels
         image, mask, out = images[n, c], removed[n], filled[n, c]
         if n != current:
-            current, unknown = n, _count(mask)
+            current, unknown = n, count_removed(mask)
             if 0 < unknown < pixels:
                 prepare(space, mask, ratio)
         if unknown == 0 or unknown == pixels:
@@ -291,8 +297,7 @@ def judged(
                 if largest == 0:
                     errors[n, c] = 0.0
                 elif i > 0:
-                    rate = smallest_ritz(steps, i)
-                    errors[n, c] = largest / unit[n, c] * SAFETY * max((1 - rate) / rate, FLOOR)
+                    errors[n, c] = estimated_error(steps, i, largest / unit[n, c])
                 if errors[n, c] <= tolerance:
                     iterations[n, c] = i + 1
                     break
