@@ -7,6 +7,7 @@ Where `maps` has a parameter `baseline` too, it gets the baseline in the network
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from inspect import signature
@@ -19,6 +20,7 @@ from torch.autograd.graph import Node
 
 from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline
 from roadworthy.attributions.maps import ChannelReduction, reduced
+from roadworthy.attributions.passes import FasterPass, Lines, faster, pixel_by_pixel
 from roadworthy.core.errors import ModelError, NotGuidedWarning, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Labels, Maps, Model
@@ -88,13 +90,9 @@ class IntegratedGradients:
         object.__setattr__(self, "baseline", checked_baseline(self.baseline))
 
     def maps(self, network: nn.Module, inputs: Tensor, targets: Labels, baseline: Tensor | float = 0.0) -> Tensor:
-        total, path = torch.zeros_like(inputs), inputs - baseline
-        for nodes in batched(_legendre(self.steps), copies_per_pass(inputs)):
-            steps = torch.cat([baseline + position * path for position, _ in nodes])
-            gradients = torch.split(class_gradient(network, steps, targets.repeat(len(nodes))), len(inputs))
-            for (_, weight), gradient in zip(nodes, gradients, strict=True):
-                total += weight * gradient
-        return path * total
+        origin = torch.as_tensor(baseline, dtype=inputs.dtype, device=inputs.device)
+        path = inputs - origin
+        return path * line_gradient(network, origin, path, targets, _legendre(self.steps))
 
     def __call__(self, model: Model, batch: Batch, key: Key) -> Maps:
         return _reduced_maps(self, model, batch)
@@ -136,17 +134,45 @@ def batched(entries: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
 
 def class_gradient(network: nn.Module, inputs: Tensor, targets: Labels, guided: bool = False) -> Tensor:
     """The gradient of each image's target logit with respect to its input; parameters accumulate no gradient."""
-    with torch.enable_grad():
-        inputs = inputs.detach().requires_grad_()
-        logits = network(inputs)
-        if not logits.requires_grad:
-            raise ModelError("no gradient reaches the input: the model detaches it or runs under no_grad()")
-        target_logits = logits.gather(1, targets[:, None]).sum()
+    inputs, way = (
+        (pixel_by_pixel(inputs), FasterPass()) if faster(network, inputs) else (inputs.detach(), nullcontext())
+    )
+    with torch.enable_grad(), way:
+        inputs.requires_grad_()
+        target_logits = _target_logits(network, inputs, targets)
         hooks = _guide(target_logits.grad_fn) if guided else []
         (gradient,) = torch.autograd.grad(target_logits, inputs)
         for hook in hooks:
             hook.remove()
-    return gradient
+    return gradient.contiguous()
+
+
+def line_gradient(
+    network: nn.Module, origin: Tensor, path: Tensor, targets: Labels, nodes: Sequence[tuple[float, float]]
+) -> Tensor:
+    """The sum of weight · gradient of each target logit at origin + position · path, over (position, weight)."""
+    chunks = list(batched(nodes, copies_per_pass(path)))
+    if not faster(network, path):
+        total = torch.zeros_like(path)
+        for chunk in chunks:
+            points = torch.cat([origin + position * path for position, _ in chunk])
+            gradients = torch.split(class_gradient(network, points, targets.repeat(len(chunk))), len(path))
+            for (_, weight), gradient in zip(chunk, gradients, strict=True):
+                total += weight * gradient
+        return total
+    lines = Lines(origin, path)
+    with torch.enable_grad(), FasterPass(lines):
+        for chunk in chunks:
+            positions, weights = zip(*chunk, strict=True)
+            lines.collect(_target_logits(network, lines.points(positions, weights), targets.repeat(len(chunk))))
+    return lines.gradient().contiguous()
+
+
+def _target_logits(network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
+    logits = network(inputs)
+    if not logits.requires_grad:
+        raise ModelError("no gradient reaches the input: the model detaches it or runs under no_grad()")
+    return logits.gather(1, targets[:, None]).sum()
 
 
 def takes_baseline(method: GradientBased) -> bool:

@@ -108,22 +108,24 @@ def test_the_papers_eight_methods_share_their_samples(batch):
     counting = Counting(small_cnn(classes=4, channels=3, width=4))
     explain(rw.attributions.paper_methods(steps=5, ig_samples=3, gb_samples=4), as_model(counting).eval(), batch, KEY)
     # IG 5, its three ensembles together 3·5, GB 1, its three 4: 25 passes, where three NoiseTunnels each need 63.
-    assert counting.images == 25 * len(batch)
+    # Before them, the network is tried once on two images at two positions, in both ways: 8 images.
+    assert counting.images == 25 * len(batch) + 8
 
 
-def test_the_settings_of_the_paper_cost_901_passes(batch):
+def test_the_settings_of_the_paper_cost_901_passes_and_a_trial(batch):
     counting = Counting(small_cnn(classes=4, channels=3, width=1))
     explain(rw.attributions.paper_methods(), as_model(counting).eval(), batch[:1], KEY)
-    assert counting.images == 901
+    # Before them, the network is tried once on the image at two positions, in both ways: 4 images.
+    assert counting.images == 901 + 4
 
 
 def test_steps_and_samples_of_few_images_fill_their_passes(model, batch):
     # 5 images of 16²: 51 copies in a pass of 64 · 32² pixels. IG: 7 steps in one pass; its ensemble: one per sample;
-    # GB: one; its ensemble: 100 samples in two passes.
+    # GB: one; its ensemble: 100 samples in two passes. Before them, two passes try the network.
     counting = Counting(model.network)
     methods = rw.attributions.paper_methods(steps=7, ig_samples=3, gb_samples=100)
     together = explain(methods, Normalized(counting, (0.5, 0.4, 0.3), (0.2, 0.2, 0.3)).eval(), batch, KEY)
-    assert counting.calls == 1 + 3 + 1 + 2
+    assert counting.calls == 1 + 3 + 1 + 2 + 2
     for name, maps in together.items():
         alone = torch.cat([explain({name: methods[name]}, model, batch[row : row + 1], KEY)[name] for row in range(5)])
         assert close(maps, alone), name

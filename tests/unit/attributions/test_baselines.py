@@ -78,13 +78,15 @@ def test_by_default_the_two_forms_of_a_network_are_nearly_equal(make, batch):
     assert correlation(outside, inside) > max(0.8, correlation(outside, black))
 
 
-def test_the_default_is_the_normalization_mean_and_changes_no_bit(batch):
+def test_the_default_is_the_normalization_mean(batch):
     ig, inputs = rw.attributions.IntegratedGradients(steps=3), OUTSIDE.normalize(batch.images)
     positions, weights = np.polynomial.legendre.leggauss(3)
     total = torch.zeros_like(inputs)
     for position, weight in zip(((positions + 1) / 2).tolist(), (weights / 2).tolist(), strict=True):
         total += weight * class_gradient(NETWORK, position * inputs, batch.labels)  # from zero in normalized space
-    assert torch.equal(ig(OUTSIDE, batch, KEY), (inputs * total).sum(dim=1))
+    expected = (inputs * total).sum(dim=1)
+    # Gradients of the steps are summed before the first convolution: float32 rounding, 1e-5 of the map's scale.
+    assert (ig(OUTSIDE, batch, KEY) - expected).abs().max() <= 1e-5 * expected.abs().max()
 
 
 def test_without_a_normalization_mean_the_default_is_gray(batch):

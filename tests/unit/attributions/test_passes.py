@@ -1,0 +1,170 @@
+"""The faster passes give the gradients of torch's own way, and leave networks alone that they do not fit."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from roadworthy.attributions import gradients, passes
+from roadworthy.attributions.gradients import GuidedBackprop, IntegratedGradients, class_gradient, line_gradient
+from roadworthy.core.random import Key
+
+INPUTS = Key(0).normal(range(3), (3, 8, 8))
+TARGETS = torch.tensor([0, 1, 2])
+
+
+class Net(nn.Module):
+    """Two convolutions with batch normalization whose statistics are not the identity."""
+
+    def __init__(self, first=None):
+        super().__init__()
+        with Key(1).torch_rng():
+            self.first = first or nn.Conv2d(3, 6, 3, stride=2, padding=1)
+            self.second = nn.Conv2d(6, 6, 3, padding=1, groups=2, bias=False)
+            self.norms = nn.ModuleList(nn.BatchNorm2d(6) for _ in range(2))
+            self.linear = nn.Linear(6, 4)
+            for norm in self.norms:
+                for values in (norm.running_mean, norm.weight.data, norm.bias.data):
+                    values.normal_()
+                norm.running_var.uniform_(0.5, 1.5)
+        self.eval()
+
+    def forward(self, x):
+        x = F.relu_(self.norms[0](self.first(x)))
+        return self.linear(F.relu(self.norms[1](self.second(x))).mean(dim=(2, 3)))
+
+
+class TwoReaders(Net):
+    """The inputs are read by two convolutions, and by what is none."""
+
+    def __init__(self):
+        super().__init__()
+        self.other = nn.Conv2d(3, 4, 3, dilation=2)
+
+    def forward(self, x):
+        return super().forward(x) + F.softplus(self.other(x.exp())).mean(dim=(2, 3)) * self.other(x).sum(dim=(2, 3))
+
+
+class ChangedInputs(Net):
+    """The first convolution reads what is no longer the inputs."""
+
+    def forward(self, x):
+        return super().forward(x.mul_(x) if not x.is_leaf else x * x)
+
+
+class ReadsMemory(Net):
+    """Relies on images being stored channel by channel."""
+
+    def forward(self, x):
+        return super().forward(x.as_strided(x.shape, (192, 64, 8, 1)))
+
+
+class Views(Net):
+    def forward(self, x):
+        return super().forward(x) + x.view(len(x), 4, -1).sum(dim=2)
+
+
+class Unsteady(Net):
+    def forward(self, x):
+        return super().forward(x) + torch.rand(1)
+
+
+class OfItself(Net):
+    """Computes with gradients of its own."""
+
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x if x.requires_grad else x.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(self.first(x).square().sum(), x, create_graph=True)
+        return super().forward(x) + slope.mean(dim=(2, 3)).sum(dim=1, keepdim=True)
+
+
+def literal(network, inputs, targets):
+    inputs = inputs.clone().requires_grad_()
+    logits = network(inputs)
+    return torch.autograd.grad(sum(logits[i, target] for i, target in enumerate(targets)), inputs)[0]
+
+
+def literal_sum(network, origin, path, nodes):
+    return sum(weight * literal(network, origin + position * path, TARGETS) for position, weight in nodes)
+
+
+def close(one, other):
+    return (one - other).abs().max() <= 1e-5 * other.abs().max()
+
+
+NETWORKS = {
+    "plain": Net,
+    "two readers": TwoReaders,
+    "same padding": lambda: Net(nn.Conv2d(3, 6, 3, padding="same")),
+    "reflecting padding": lambda: Net(nn.Conv2d(3, 6, 3, padding=1, padding_mode="reflect", bias=False)),
+    "weight norm": lambda: Net(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 6, 3))).eval(),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_gradient_is_that_of_torch(name):
+    network = NETWORKS[name]()
+    assert passes.faster(network, INPUTS)
+    assert close(class_gradient(network, INPUTS, TARGETS), literal(network, INPUTS, TARGETS))
+
+
+@pytest.mark.parametrize("origin", [torch.tensor(0.0), torch.full((1, 3, 8, 8), 0.3), INPUTS.flip(0)])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_weighted_sum_along_a_line_is_that_of_single_gradients(name, origin, monkeypatch):
+    monkeypatch.setattr(gradients, "copies_per_pass", lambda images: 2)  # the third node is a pass of its own
+    network, nodes = NETWORKS[name](), ((0.1, 0.2), (0.5, 0.5), (0.8, -0.3))
+    computed = line_gradient(network, origin, INPUTS, TARGETS, nodes)
+    assert close(computed, literal_sum(network, origin, INPUTS, nodes))
+    assert not computed.requires_grad
+
+
+def test_a_convolution_of_the_inputs_goes_back_once_for_all_steps(monkeypatch):
+    calls, conv2d_input = [], torch.nn.grad.conv2d_input
+    counted = SimpleNamespace(conv2d_input=lambda *given: calls.append(given) or conv2d_input(*given))
+    network = Net()
+    assert passes.faster(network, INPUTS)
+    monkeypatch.setattr(torch.nn, "grad", counted)
+    IntegratedGradients(steps=50).maps(network, INPUTS, TARGETS)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("network", [ReadsMemory, Views, Unsteady, OfItself], ids=lambda network: network.__name__)
+def test_a_network_that_fails_or_returns_other_logits_is_passed_in_torchs_own_way(network):
+    assert not passes.faster(network(), INPUTS)
+
+
+@pytest.mark.parametrize("network", [ReadsMemory, Views, OfItself], ids=lambda network: network.__name__)
+def test_its_gradients_are_right_too(network):
+    network, nodes = network(), ((0.3, 0.4), (0.9, 0.6))
+    assert close(class_gradient(network, INPUTS, TARGETS), literal(network, INPUTS, TARGETS))
+    computed = line_gradient(network, torch.tensor(0.0), INPUTS, TARGETS, nodes)
+    assert close(computed, literal_sum(network, 0.0, INPUTS, nodes))
+
+
+def test_inputs_that_the_network_changes_in_place_are_no_longer_on_the_line():
+    # Without the check of versions the first convolution would be that of the unchanged inputs.
+    network, nodes = ChangedInputs(), ((0.3, 0.4), (0.9, 0.6))
+    computed = line_gradient(network, torch.tensor(0.0), INPUTS, TARGETS, nodes)
+    expected = sum(
+        weight * literal(lambda x: Net.forward(network, x * x), position * INPUTS, TARGETS)
+        for position, weight in nodes
+    )
+    assert close(computed, expected)
+
+
+def test_batch_normalization_in_train_mode_is_left_alone():
+    network = Net()
+    network.norms[0].train()
+    before = network.norms[0].momentum, network.norms[0].weight.clone()
+    assert close(class_gradient(network, INPUTS, TARGETS), literal(network, INPUTS, TARGETS))
+    assert before[1].equal(network.norms[0].weight)
+
+
+def test_no_parameter_gets_a_gradient_and_none_changes_its_format():
+    network = Net()
+    GuidedBackprop().maps(network, INPUTS, TARGETS)
+    IntegratedGradients(steps=3).maps(network, INPUTS, TARGETS)
+    assert all(parameter.grad is None and parameter.is_contiguous() for parameter in network.parameters())
