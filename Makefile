@@ -68,7 +68,7 @@ docs-site: .venv/docs
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -c "from roadworthy.imputers.solvers.multigrid import compile_now; compile_now()"
+	$(BIN)/python -c "from roadworthy.imputers.solvers.multigrid import compile_now; compile_now(32, 32); compile_now(224, 224)"
 	touch $@
 
 # Other libraries for the tests of bridges; without them those tests are skipped. A torchvision that was built for CUDA

@@ -88,8 +88,8 @@ def estimate(plan: Plan, missing: Mapping[str, int]) -> Estimate:
     experiment = build(plan, untrained=waiting)
     images, train_images = len(experiment.data), len(experiment.train) if experiment.train is not None else 0
     with Key(0).fold("estimate").torch_rng(), threads(plan.threads), eval_mode(experiment.model, experiment.device):
-        compile_now()
         batch = _few(experiment)
+        compile_now(*batch.images.shape[-2:])
         map_seconds = _map_seconds(experiment, batch)
         maps = map_seconds * (images + (train_images if plan.point_evaluators else 0))
         trainings = 0.0

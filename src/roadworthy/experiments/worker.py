@@ -13,6 +13,7 @@ from roadworthy.core.types import Batch, Dataset, Imputer
 from roadworthy.datasets.blocks import BlockReader
 from roadworthy.datasets.checks import check_batch
 from roadworthy.evaluation.experiment import Experiment
+from roadworthy.experiments.inputs import first_images
 from roadworthy.experiments.items import Arrays, Block, Item, fingerprint_block
 from roadworthy.imputers import Gain
 from roadworthy.imputers.solvers.multigrid import compile_now
@@ -30,7 +31,7 @@ class Worker:
 
     def __init__(self, experiment: Experiment, verify: bool = False):
         """`verify`: compare every block with its fingerprint, because another process named it."""
-        compile_now()  # once per machine; its time belongs to no item
+        compile_now(*first_images(experiment.data, 1).shape[-2:])  # once per machine; its time belongs to no item
         self.experiment, self.verify = experiment, verify
         self._data: dict[str, Dataset] = {"test": experiment.data}
         if experiment.train is not None:

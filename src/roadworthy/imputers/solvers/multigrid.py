@@ -98,10 +98,10 @@ def _arrays(noise: Noise | None, count: int) -> tuple[NDArray[np.float32], NDArr
     return np.ascontiguousarray(noise.fields.numpy()), noise.rows.numpy(), noise.deviation
 
 
-def compile_now() -> None:
-    """Compile the kernels, or load them from the cache: about forty seconds, once per machine."""
-    for side in (4, 1 + int(LARGEST_SMALL**0.5)):  # small images and others
-        solve(torch.zeros(1, 1, side, side), torch.eye(side, dtype=torch.bool)[None], (1.0, 0.5))
+def compile_now(height: int, width: int) -> None:
+    """Compile the kernel for images of this size, or load it from the cache: about twenty seconds, once per machine."""
+    side = 4 if height * width <= LARGEST_SMALL else 1 + int(LARGEST_SMALL**0.5)
+    solve(torch.zeros(1, 1, side, side), torch.eye(side, dtype=torch.bool)[None], (1.0, 0.5))
 
 
 def check(images: Images, removed: Removed, weights: tuple[float, float]) -> None:
