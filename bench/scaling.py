@@ -1,7 +1,8 @@
 """A run of 100,000 items on Ray, whose workers only sleep: what is left is the driver's own work.
 
 A few async actors on this machine stand for hundreds of workers. The executor's session, the runner and the run
-directory are the real ones; a task takes some seconds of sleep and returns made-up arrays.
+directory are the real ones; a task takes some seconds of sleep and returns made-up arrays. The run is stopped half way
+and resumed.
 
 python bench/scaling.py [--items 100000] [--workers 400] [--seconds 2]        # the table of docs/scaling.md
 """
@@ -16,12 +17,13 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
 from roadworthy.experiments.build import Fingerprints, design_of
+from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors.ray import _imported, _Session
 from roadworthy.experiments.pending import survey
 from roadworthy.experiments.plans.reading import plan_from
@@ -40,6 +42,7 @@ name = "small-cnn"
 imputers = ["fixed", "linear", "image-mean"]
 fractions = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 controls = []
+self_test = false
 """
 METHODS = tuple(f"method-{number}" for number in range(8))
 PER_BLOCK = 1 + len(METHODS) * (1 + 2 * 3 * 9)
@@ -94,11 +97,16 @@ class Sleeping:
             ray.shutdown()
 
 
-class Timed:
-    """A listener that counts: what a progress bar would be told."""
+class Stopped(Exception):
+    """The run is stopped here, as by Ctrl-C."""
 
-    def __init__(self) -> None:
-        self.items, self.tasks = 0, 0
+
+class Timed:
+    """A listener that counts: what a progress bar would be told. It stops the run after so many items."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.ids, self.tasks, self.stop_after = [], 0, stop_after
+        self.created = self.first_begun = self.last_stored = time.perf_counter()
 
     def on_start(self, survey) -> None:
         pass
@@ -107,10 +115,15 @@ class Timed:
         pass
 
     def on_begin(self, items) -> None:
+        if not self.tasks:
+            self.first_begun = time.perf_counter()
         self.tasks += 1
 
     def on_event(self, event) -> None:
-        self.items += 1
+        self.ids.append(event.item.id)
+        self.last_stored = time.perf_counter()
+        if len(self.ids) == self.stop_after:
+            raise Stopped
 
 
 def megabytes() -> float:
@@ -125,13 +138,38 @@ def timed(name: str, action):
     return result, wall, cpu
 
 
+def run(design: Design, store: RunDirectory, executor: Sleeping, listener: Timed) -> None:
+    """As `roadworthy run` starts: all files are checked first."""
+    group_key = grouping({name: name for name in METHODS})
+
+    def started() -> None:
+        store.clean()
+        with suppress(Stopped):
+            execute(design, store, executor, group_key, listener)
+
+    _, _, cpu = timed("run" if listener.stop_after else "run, resumed", started)
+    items, seconds = len(listener.ids), listener.last_stored - listener.first_begun
+    waited = listener.first_begun - listener.created
+    print(
+        f"    {items:,} items of {listener.tasks:,} tasks: {items / seconds:,.0f} items/s, {cpu / items * 1e3:.2f} CPU "
+        f"ms of the driver per item; {waited:.1f} s to the first task, Ray's start included",
+        flush=True,
+    )
+
+
 def files_per_folder(root: Path) -> str:
     counts = Counter(path.parent for path in root.glob("*/*/*.safetensors"))
     return f"{len(counts):,} folders of at most {max(counts.values()):,} files"
 
 
-def command(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "roadworthy", *words], check=True, env=os.environ, stdout=subprocess.DEVNULL)
+def status(root: Path) -> None:
+    """A process of its own, imports included."""
+    wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "roadworthy", "status", str(root)]
+    subprocess.run(command, check=True, env=os.environ, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"  {'roadworthy status (a process)':34} {time.perf_counter() - wall:8.2f} s {cpu:8.2f} CPU s", flush=True)
 
 
 def main() -> None:
@@ -148,23 +186,24 @@ def main() -> None:
     plan = plan_from(tomllib.loads(text))
     prints = Fingerprints("model", BLOCK, blocks * BLOCK, tuple(f"block {number}" for number in range(blocks)))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        store, listener = RunDirectory(Path(folder) / "run"), Timed()
+        store = RunDirectory(Path(folder) / "run")
         store.write_plan(text.encode())
         store.write_manifest({"kind": "plan", "fingerprints": prints._asdict(), "date": "", "versions": {}})
         design = design_of(plan, prints)
         print(f"{blocks * PER_BLOCK:,} items, {options.workers} workers whose tasks take {options.seconds:g} s")
         timed("pending, nothing stored", lambda: survey(design, store))
         timed("pending again", lambda: survey(design, store))
-        group_key = grouping({name: name for name in METHODS})
-        executor = Sleeping(options.workers, options.seconds)
-        _, wall, cpu = timed("run", lambda: execute(design, store, executor, group_key, listener))
-        print(
-            f"    {listener.items:,} items of {listener.tasks:,} tasks: {listener.items / wall:,.0f} items/s, "
-            f"{cpu / listener.items * 1e3:.2f} CPU ms of the driver per item, {cpu / listener.tasks * 1e3:.0f} per task"
-        )
+        executor, half = Sleeping(options.workers, options.seconds), blocks * PER_BLOCK // 2
+        first = Timed(stop_after=half)
+        run(design, store, executor, first)
+        stored = len(store.ids())
+        second = Timed()
+        run(design_of(plan, prints), store, executor, second)
+        again = len(set(first.ids) & set(second.ids))
+        print(f"    stopped after {half:,} items, {stored:,} were stored; {again} items were computed again")
         timed("check of all files (each run)", store.clean)
-        timed("pending, all stored", lambda: survey(design_of(plan, prints), store))
-        timed("roadworthy status (a process)", lambda: command("status", str(store.root)))
+        timed("nothing left to do (pending)", lambda: survey(design_of(plan, prints), store))
+        status(store.root)
         manifest = (store.root / "manifest.json").stat().st_size
         size = sum(path.stat().st_size for path in store.root.rglob("*") if path.is_file())
         print(f"  {files_per_folder(store.root)}; manifest {manifest / 1e6:.1f} MB, all files {size / 1e6:.0f} MB")

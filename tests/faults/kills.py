@@ -277,7 +277,7 @@ def main() -> int:
             Path(folder), options.kills, options.seed, options.per_run, lambda text: print(text, flush=True)
         )
     if options.out:
-        options.out.write_text(json.dumps(asdict(tally)))
+        options.out.write_text(json.dumps({**asdict(tally), "kills": dict(tally.kills)}))
     for name in ("differ", "twice", "left", "failures"):
         for line in getattr(tally, name):
             print(f"{name}: {line}")

@@ -2,8 +2,8 @@
 
 import errno
 import os
+import secrets
 import stat
-import tempfile
 from pathlib import Path
 
 from roadworthy.core.errors import OutputError
@@ -25,21 +25,21 @@ _CURES = {
 def write_atomically(path: Path, content: bytes) -> None:
     """Write to a temporary file, flush it to disk, then rename: a crash leaves either the old or the new file.
 
-    A symbolic link is followed. A device, a pipe or a folder is not replaced.
+    A symbolic link is followed. A device, a pipe or a folder is not replaced. Several threads may write at once.
     """
     path = check_output(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        # "x" never follows a link; permissions are those that open() gives, without a look at the umask of all threads.
+        file = temporary.open("xb")
     except OSError as error:
         raise unwritable(path, error) from error
-    temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())  # mkstemp creates private files; use the permissions open() would
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
@@ -103,9 +103,3 @@ def _kind(mode: int) -> str:
         stat.S_IFLNK: "a symbolic link",
     }
     return kinds.get(stat.S_IFMT(mode), "not a regular file")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -81,7 +81,7 @@ class Comparison:
 
     def curves(self) -> pd.DataFrame:
         """Accuracy and probability of every point, with intervals."""
-        return statistics.curves(self.predictions, self.results.confidence)
+        return self._curves.copy()
 
     def pairwise(self, value: Value = "accuracy") -> pd.DataFrame:
         """Every two methods: their difference, its interval, and how many images would separate them."""
@@ -113,12 +113,7 @@ class Comparison:
 
     def per_class(self) -> pd.DataFrame:
         """What removal costs the images of each class, by method and setting."""
-        table = statistics.per_class(self.predictions, self.results.confidence)
-        results = self.results
-        names = {
-            label: class_name(label, results.classes, results.unlabeled) for label in table["label"].unique().tolist()
-        }
-        return table.assign(name=table["label"].map(names))
+        return self._per_class.copy()
 
     def standings(self) -> dict[statistics.BlockKey, statistics.Standing]:
         """By evaluator and imputer: methods and controls, best first, and the differences between them."""
@@ -355,6 +350,19 @@ class Comparison:
         return statistics.ranking(
             self.predictions, self.controls, confidence=results.confidence, stopping=results.stopping
         )
+
+    @cached_property
+    def _curves(self) -> pd.DataFrame:
+        return statistics.curves(self.predictions, self.results.confidence)
+
+    @cached_property
+    def _per_class(self) -> pd.DataFrame:
+        table = statistics.per_class(self.predictions, self.results.confidence)
+        results = self.results
+        names = {
+            label: class_name(label, results.classes, results.unlabeled) for label in table["label"].unique().tolist()
+        }
+        return table.assign(name=table["label"].map(names))
 
     @cached_property
     def _agreement(self) -> pd.DataFrame:

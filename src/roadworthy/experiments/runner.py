@@ -5,7 +5,8 @@ import logging
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +27,11 @@ from roadworthy.experiments.stores.manifests import TIMES
 log = logging.getLogger("roadworthy")
 
 _SAVE_EVERY = 10.0
-"""Seconds between two writes of the manifest; a crash loses durations of that long, and no result."""
+"""Seconds at least between two writes of the manifest; a crash loses durations of that long, and no result."""
+_SAVE_SHARE = 0.02
+"""of a run's time at most for these writes: the manifest names every item, so that each takes longer than the last"""
+_WRITERS = 8
+"""Items of a task that are written at once: each waits for the disk, which flushes several files together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +166,22 @@ def run_items(
             continue
         log.debug("%s done in %.3f s", _name(task), outcome.seconds)
         each, cpu = (seconds / len(task.items) for seconds in (outcome.seconds, outcome.cpu_seconds))
-        for item, arrays in zip(task.items, outcome.arrays, strict=True):
-            store.write(item, arrays)
+        for item in _written(task.items, outcome.arrays, store):
             manifest.duration(item, each, cpu)
             listener.on_event(Event(item, each))
         graph.done(number)
+
+
+def _written(items: Sequence[Item], arrays: Sequence[Arrays], store: Store) -> Iterator[Item]:
+    """Items in their order, each once it is stored."""
+    pairs = list(zip(items, arrays, strict=True))
+    if len(pairs) == 1:
+        store.write(*pairs[0])
+        yield items[0]
+        return
+    with ThreadPoolExecutor(min(_WRITERS, len(pairs))) as writers:
+        for item, _ in zip(items, writers.map(lambda pair: store.write(*pair), pairs), strict=True):
+            yield item
 
 
 def _name(task: Task) -> str:
@@ -239,18 +255,20 @@ class ManifestWriter:
     """Keeps the durations of items in the manifest: `durations` by the clock, `cpu_seconds` in processor time."""
 
     def __init__(self, store: Store):
-        self._store, self._saved = store, time.monotonic()
+        self._store, self._next = store, time.monotonic() + _SAVE_EVERY
         self._times: dict[str, dict[str, float]] = {name: dict(store.manifest().get(name, {})) for name in TIMES}
 
     def duration(self, item: Item, seconds: float, cpu_seconds: float) -> None:
         for name, value in zip(TIMES, (seconds, cpu_seconds), strict=True):
             self._times[name][item.id] = round(value, 6)
-        if time.monotonic() - self._saved > _SAVE_EVERY:
+        if time.monotonic() > self._next:
             self.save()
 
     def save(self) -> None:
+        started = time.monotonic()
         self._store.write_manifest({**self._store.manifest(), **self._times})
-        self._saved = time.monotonic()
+        ended = time.monotonic()
+        self._next = ended + max(_SAVE_EVERY, (ended - started) / _SAVE_SHARE)
 
 
 def origin() -> dict[str, Any]:

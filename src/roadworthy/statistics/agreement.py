@@ -47,7 +47,11 @@ def agreement(predictions: PointPredictions, controls: Sequence[str] = (), value
     MoRF ranks low values first, LeRF high ones. Runs are paired by seed; a setting with one run is compared with every
     run of the other. Where nothing can be compared, values are NaN.
     """
-    merits = merits_by_setting(predictions, controls, value)
+    return agreement_of(merits_by_setting(predictions, controls, value))
+
+
+def agreement_of(merits: Mapping[Setting, Merits]) -> pd.DataFrame:
+    """The table of `agreement`."""
     rows = [
         {**_columns_of(first, "a"), **_columns_of(second, "b"), "pairing": pairing}
         | _agreement(merits[first], merits[second], pairing)
@@ -95,12 +99,21 @@ def overall_alpha(predictions: PointPredictions, controls: Sequence[str] = (), v
 
 
 def merits_by_setting(predictions: PointPredictions, controls: Sequence[str], value: Value) -> dict[Setting, Merits]:
+    methods = compared_methods(predictions, controls)
+    return merits_of(curve_sets(predictions, value), methods)
+
+
+def compared_methods(predictions: PointPredictions, controls: Sequence[str]) -> list[str]:
     methods = sorted({point.method for point in predictions} - set(controls))
     if len(methods) < 2:
         raise InputError(
             f"agreement needs at least 2 methods that are not controls, here: {', '.join(methods) or 'none'}"
         )
-    return {setting: _merits(setting, curves, methods) for setting, curves in curve_sets(predictions, value).items()}
+    return methods
+
+
+def merits_of(curves: Mapping[Setting, CurveSet], methods: Sequence[str]) -> dict[Setting, Merits]:
+    return {setting: _merits(setting, curve_set, methods) for setting, curve_set in curves.items()}
 
 
 def _merits(setting: Setting, curve_set: CurveSet, methods: Sequence[str]) -> Merits:

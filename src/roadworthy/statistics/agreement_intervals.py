@@ -9,7 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from roadworthy.core.errors import InputError
-from roadworthy.statistics.agreement import PAIRINGS, Merits, agreement, merits_by_setting, paired_columns
+from roadworthy.statistics.agreement import (
+    PAIRINGS,
+    Merits,
+    agreement_of,
+    compared_methods,
+    merits_of,
+    paired_columns,
+)
 from roadworthy.statistics.curves import CurveSet, PointPredictions, Setting, Value, curve_sets, setting_of
 from roadworthy.statistics.intervals import CONFIDENCE, Array
 from roadworthy.statistics.latent_ranks import Measured, drawn_correlations, extreme_is_plausible, mean_rank_correlation
@@ -31,8 +38,8 @@ def agreement_intervals(
     training runs. The measured one lies closer to 0, because noise mixes close methods; the interval does not
     (`latent_ranks`). It always contains the measured value. NaN where nothing can be compared or for a single image.
     """
-    table = agreement(predictions, controls, value)
     sides = _sides(predictions, controls, value)
+    table = agreement_of({name: side.merits for name, side in sides.by_setting.items()})
     ends = [_interval(row, sides, confidence) for row in table.to_dict("records")]
     return table.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
 
@@ -98,8 +105,9 @@ class _Sides(NamedTuple):
 
 
 def _sides(predictions: PointPredictions, controls: Sequence[str], value: Value) -> _Sides:
+    methods = compared_methods(predictions, controls)
     curves = curve_sets(predictions, value)
-    merits = merits_by_setting(predictions, controls, value)
+    merits = merits_of(curves, methods)
     deviations = np.concatenate([_deviations(name, curves[name], each.methods) for name, each in merits.items()])
     images, variances = deviations.shape[-1], [_run_variance(each) for each in merits.values()]
     ends = np.cumsum([each.size for each in variances])[:-1]

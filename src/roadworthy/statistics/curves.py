@@ -161,7 +161,8 @@ def curve_coordinates(method: str, setting: Setting) -> tuple[str, ...]:
 def by_fraction(evaluator: str, values: NDArray[np.float32]) -> Array:
     """Values as `(fractions, seeds, images)`, averaged over seeds for the evaluators in `PER_IMAGE_NOISE`."""
     runs = values.swapaxes(0, 1).astype(np.float64)
-    return runs.mean(axis=1, keepdims=True) if evaluator in PER_IMAGE_NOISE else runs
+    several = runs.shape[1] > 1  # the mean of one seed would be a copy
+    return runs.mean(axis=1, keepdims=True) if several and evaluator in PER_IMAGE_NOISE else runs
 
 
 def per_image(predictions: PointPredictions) -> pd.DataFrame:

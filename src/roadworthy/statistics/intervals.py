@@ -62,6 +62,11 @@ def _kept_quantile(tail: float, dof: int) -> Array:
     return np.asarray(stats.t.isf(tail, dof))
 
 
+@lru_cache(maxsize=256)
+def _normal_quantile(probability: float) -> float:
+    return float(stats.norm.ppf(probability))
+
+
 def variance_of_mean(runs: Array) -> Variance:
     """Variance of the means of values `(..., seeds, images)`; NaN for a single image.
 
@@ -123,7 +128,7 @@ def share_interval(hits: Array, confidence: float = CONFIDENCE) -> tuple[float, 
     width from images alone.
     """
     share, count = float(hits.mean()), float(hits.shape[-1])
-    quantile = float(stats.norm.ppf((1 + confidence) / 2))
+    quantile = _normal_quantile((1 + confidence) / 2)
     if len(hits) > 1 and 0 < share < 1:
         half = float(variance_of_mean(hits).half_width((1 - confidence) / 2))
         count = min(share * (1 - share) * (quantile / half) ** 2, float(hits.size)) if half > 0 else count

@@ -8,6 +8,7 @@ and get a prior over a grid. The prior of the correlation between settings is ev
 exactly ±1. The noise of the measured merits, correlated because all share their images, is known from the images.
 """
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -101,22 +102,21 @@ def extreme_is_plausible(measured: Measured, sign: int, tail: float) -> bool:
 
 def mean_rank_correlation(merits: Array) -> Array:
     """Spearman's coefficient of merits `(..., methods, 2, fractions)`, averaged over the fractions that rank."""
-    rounded = np.ascontiguousarray(np.moveaxis(np.round(merits, 9), -3, -1))  # ..., 2, fractions, methods
-    centered = _centered_ranks(rounded)
-    a, b = centered[..., 0, :, :], centered[..., 1, :, :]
-    scale = np.sqrt(np.square(a).sum(axis=-1) * np.square(b).sum(axis=-1))
-    total = np.divide((a * b).sum(axis=-1), scale, out=np.zeros(scale.shape), where=scale > 0).sum(axis=-1)
+    centered = _centered_ranks(np.ascontiguousarray(np.moveaxis(np.round(merits, 9), -3, 0)))  # methods, ..., 2, f
+    a, b = centered[..., 0, :], centered[..., 1, :]
+    scale = np.sqrt(np.square(a).sum(axis=0) * np.square(b).sum(axis=0))
+    total = np.divide((a * b).sum(axis=0), scale, out=np.zeros(scale.shape), where=scale > 0).sum(axis=-1)
     defined = (scale > 0).sum(axis=-1)
     return np.asarray(np.divide(total, defined, out=np.full(defined.shape, np.nan), where=defined > 0))
 
 
 def _centered_ranks(values: Array) -> Array:
-    """Ranks along the last axis, less the mean rank: half the values below minus half those above; ties share."""
-    balance = np.zeros(values.shape, np.int32)
-    for number in range(values.shape[-1]):  # all pairs at once would need as many times the memory
-        other = values[..., number, None]
-        balance += values > other
-        balance -= values < other
+    """Ranks along the first axis, less the mean rank: half the values below minus half those above; ties share."""
+    balance = np.zeros(values.shape, np.int16)
+    for i, j in combinations(range(len(values)), 2):  # all pairs at once would need as many times the memory
+        above = (values[i] > values[j]).view(np.int8) - (values[i] < values[j]).view(np.int8)
+        balance[i] += above
+        balance[j] -= above
     return balance / 2
 
 

@@ -8,7 +8,9 @@ import pytest
 
 import roadworthy as rw
 import worlds
+from roadworthy import statistics
 from roadworthy.core.errors import InputError, StoreError
+from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.results import maps_of
 from roadworthy.experiments.run import load
 from roadworthy.experiments.stores.run_directory import RunDirectory
@@ -45,6 +47,27 @@ TABLES = ("ranking", "scores", "curves", "pairwise", "agreement", "warnings", "p
 @pytest.mark.parametrize("name", TABLES)
 def test_a_saved_comparison_has_the_same_tables(comparison, loaded, name):
     pd.testing.assert_frame_equal(getattr(comparison, name)(), getattr(loaded, name)())
+
+
+def test_a_table_is_computed_once_and_handed_out_as_a_copy(loaded, tmp_path, monkeypatch):
+    computed = []
+    for name in ("curves", "per_class", "ranking", "agreement_intervals"):
+        function = getattr(statistics, name)
+        monkeypatch.setattr(
+            statistics,
+            name,
+            lambda *args, name=name, f=function, **options: computed.append(name) or f(*args, **options),
+        )
+    fresh = Comparison(loaded.results)
+    tables = {name: getattr(fresh, name) for name in ("curves", "per_class", "ranking", "agreement")}
+    for table in tables.values():
+        before, changed = table(), table()
+        changed["added"] = 0
+        changed.iloc[0, 0] = "changed"
+        pd.testing.assert_frame_equal(table(), before)
+    fresh.report(tmp_path / "page.html")
+    fresh.plot.curves()
+    assert sorted(computed) == ["agreement_intervals", "curves", "per_class", "ranking"]
 
 
 def test_a_saved_comparison_keeps_predictions_to_the_byte(comparison, loaded):

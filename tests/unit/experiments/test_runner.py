@@ -1,10 +1,12 @@
 """Running items: in dependency order, grouped, once each; a failing one does not stop the others."""
 
 from collections import deque
+from threading import Barrier
 
 import numpy as np
 import pytest
 
+from roadworthy.experiments import runner
 from roadworthy.experiments.items import Block, Item
 from roadworthy.experiments.runner import ManifestWriter, Outcome, Silent, TaskGraph, grouping, run_items
 from roadworthy.experiments.stores.run_directory import RunDirectory
@@ -111,6 +113,44 @@ def test_the_duration_of_a_task_is_shared_by_its_items_and_kept_over_runs(store,
     assert [(event.item.label["method"], event.seconds) for event in events] == list(seconds.items())
     run(store, [item("more")], Fake())
     assert len(store.manifest()["durations"]) == len(store.manifest()["cpu_seconds"]) == 5
+
+
+def test_items_of_a_task_are_written_together_and_reported_in_their_order(store):
+    items, together, reported = [item(name) for name in "abcd"], Barrier(4, timeout=10), []
+
+    class Slow:
+        """A disk on which a write ends once four have begun."""
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        def write(self, one, arrays):
+            together.wait()
+            store.write(one, arrays)
+
+    class Listener(Silent):
+        def on_event(self, event):
+            assert event.item.id in store.ids()
+            reported.append(event.item.label["method"])
+
+    assert run(Slow(), items, Fake(), lambda item: "one task", Listener()) == 0
+    assert reported == ["a", "b", "c", "d"]
+
+
+def test_the_manifest_is_written_in_a_fiftieth_of_the_time_at_most(store, monkeypatch):
+    now, writes = [0.0], []
+    monkeypatch.setattr(runner.time, "monotonic", lambda: now[0])
+    manifest = ManifestWriter(store)
+
+    def slow(content):  # two seconds: a hundred until the next one
+        now[0] += 2
+        writes.append(now[0])
+
+    monkeypatch.setattr(RunDirectory, "write_manifest", lambda _, content: slow(content))
+    for _ in range(300):
+        now[0] += 1
+        manifest.duration(item("a"), 1.0, 1.0)
+    assert writes == [13, 116, 219]  # after more than 10 s, which take 11; then 100 s, 1 to exceed them, 2 to write
 
 
 # ── groups ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 from layouts import problems
 from predictions import curve_study, endurance_study
@@ -268,6 +270,22 @@ def test_figures_are_written_as_pdf_svg_and_png_with_reproducible_bytes(tmp_path
     pdf, svg, png = first
     assert (pdf[:4], png[1:4]) == (b"%PDF", b"PNG")
     assert b"<b>" not in svg
+
+
+def test_a_figure_is_laid_out_once_and_drawn_once_per_format_whatever_the_users_settings(tmp_path, monkeypatch):
+    table, drawn, draw = curve_table(methods=("IG", "GB")), [], Figure.draw
+    looks = colors(list(table["method"].unique()), [])
+    monkeypatch.setattr(Figure, "draw", lambda figure, renderer: drawn.append(figure) or draw(figure, renderer))
+
+    def written(folder):
+        paths = write_figure(curves.family_curves(table, looks), tmp_path / folder, "f")
+        return [path.read_bytes() for path in paths]
+
+    plain = written("plain")
+    assert len(drawn) == 3  # PDF, SVG, PNG
+    for setting in ("figure.autolayout", "figure.constrained_layout.use"):
+        with rc_context({setting: True}):
+            assert written(setting) == plain
 
 
 @cache

@@ -28,6 +28,11 @@ def test_the_mean_correlation_is_spearmans_averaged_over_fractions_that_rank():
     assert np.isnan(mean_rank_correlation(np.ones((3, 2, 1))))
 
 
+def test_hundreds_of_methods_are_ranked():
+    merits = np.arange(300.0)[:, None, None] * [[1], [-1]]  # opposite orders: −1
+    assert mean_rank_correlation(merits) == pytest.approx(-1)
+
+
 def test_merits_that_noise_cannot_reorder_have_one_correlation():
     # Ranks 1 2 3 4 and 1 3 2 4: 1 − 6 · 2/(4 · 15) = .8
     drawn = drawn_correlations(measured([1, 2, 3, 4], [1, 3, 2, 4], 0.01), np.random.default_rng(0))

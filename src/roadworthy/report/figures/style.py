@@ -42,6 +42,8 @@ styled = rc_context(
         "pdf.fonttype": 42,
         "svg.hashsalt": "roadworthy",
         "svg.fonttype": "none",  # text stays text: it can be edited and searched
+        "figure.autolayout": False,  # both would choose a layout engine where none is wanted
+        "figure.constrained_layout.use": False,
     }
 )
 """Decorates functions that create or write figures: matplotlib reads these settings at both times."""
@@ -160,9 +162,10 @@ def legend(figure: Figure, panels: Sequence[Sequence[Axes]]) -> None:
 @styled
 def write_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write PDF, SVG and PNG; the same figure gives the same bytes."""
-    # Laid out once: a layout engine would run again for every format.
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    # Laid out once: an engine would run again for every format, and even one that is done costs a drawing for each.
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+    figure.set_layout_engine(None)
     paths = []
     for suffix, options in _FORMATS.items():
         buffer = io.BytesIO()
