@@ -15,8 +15,8 @@ import torch
 
 import roadworthy as rw
 from roadworthy.evaluation.experiment import EVALUATORS, POINT_EVALUATORS
-from roadworthy.experiments.recovered_order import ALL, TruthTest
-from roadworthy.experiments.truth_test import BENCHMARKS
+from roadworthy.experiments.self_test.recovered_order import ALL, TruthTest
+from roadworthy.experiments.self_test.truth_test import BENCHMARKS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmark-of-benchmarks.md"
 

@@ -44,7 +44,7 @@ def self_test(
 
     Example: `roadworthy self-test --quick`
     """
-    from roadworthy.experiments.truth_test import truth_test as run
+    from roadworthy.experiments.self_test.truth_test import truth_test as run
 
     started = time.monotonic()
     if out is not None:

@@ -13,7 +13,7 @@ from roadworthy.experiments.cost import Work, estimate, missing_counts
 from roadworthy.experiments.pending import survey
 from roadworthy.experiments.plans import read_plan
 from roadworthy.experiments.run import prepare, run
-from roadworthy.experiments.self_test_cost import self_test_points
+from roadworthy.experiments.self_test.cost import self_test_points
 from roadworthy.experiments.stores.run_directory import RunDirectory
 
 PLANS = Path(__file__).parents[3] / "plans"
@@ -146,6 +146,9 @@ def test_the_self_test_is_counted_as_it_is_run(project):
     state = survey(prepare(plan).design, store)
     assert sum(point.fraction > 0 for point in state.self_test_points) == 68
     assert missing_counts(plan, store)["self-test"] == 0
+    # of five fractions, smoothed and randomized copies have three
+    more = replace(plan, fractions=(0.0, 0.1, 0.3, 0.5, 0.7, 0.9))
+    assert self_test_points(more) == {"swapped": 3 * 10, "smoothed": 2 * 5 * 6, "randomized": 2 * 2 * 6}
 
 
 def test_before_there_are_weights_all_is_missing_and_no_image_is_read(project):

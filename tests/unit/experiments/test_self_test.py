@@ -1,5 +1,7 @@
 """The self-test beside a comparison: what it measures, and that it changes nothing else."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,13 @@ from torch import nn
 
 import roadworthy as rw
 import worlds
+from roadworthy.attributions.controls import blurred
+from roadworthy.audit.debiasing import gamma_table
+from roadworthy.audit.geometry import geometry_of
 from roadworthy.core.errors import InputError
+from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
 from roadworthy.experiments.run import run
-from roadworthy.experiments.self_test_items import shift
+from roadworthy.experiments.self_test.design import shift
 from roadworthy.statistics.self_test import damaged_first
 
 N = 48
@@ -100,6 +106,63 @@ def test_blurring_is_measured_at_several_widths_and_agrees_with_the_blurred_cont
     row = table.query("method == 'G' and how == 'blurred' and amount == 2 and score == 'srg'").squeeze()
     assert row["value"] == pytest.approx(ranking.loc["G blurred", "srg"])
     assert row["change"] == pytest.approx(ranking.loc["G blurred", "srg"] - ranking.loc["G", "srg"])
+
+
+def test_smoothed_copies_are_evaluated_at_the_smallest_the_middle_and_the_largest_fraction(world):
+    data, methods = (world.images, world.labels), {"truth": world.truth}
+    options = {**OPTIONS, "controls": ()}
+    all_of_them = rw.compare(
+        world.model, data, methods, self_test=True, **{**options, "fractions": (0.1, 0.2, 0.4, 0.5, 0.8)}
+    ).self_test()
+    few = rw.compare(world.model, data, methods, **{**options, "fractions": (0.1, 0.4, 0.8)}).ranking()
+    for table in (all_of_them.smoothness(), all_of_them.randomization()):
+        found = table.groupby("score")["original"].first()
+        assert {name: pytest.approx(few[name].item()) for name in ("srg", "morf", "lerf")} == found.to_dict()
+
+
+def test_gamma_of_a_copy_is_that_of_its_maps(world, tested):
+    """Measured literally, for the maps that a width of 4 pixels blurs; fractions as in `OPTIONS`."""
+    data, orders = (
+        rw.datasets.Arrays(world.images, world.labels),
+        {"morf": most_relevant_first, "lerf": least_relevant_first},
+    )
+    maps = {"truth": lambda: world.truth, "blurred": lambda: blurred(world.truth, 4.0)}
+    table = gamma_table(geometry_of(data, world.labels, maps, orders, OPTIONS["fractions"], rw.Key(0)))
+    expected = table.groupby(["method", "order"])["gamma"].mean()
+    row = tested.self_test().smoothness().query("method == 'truth' and how == 'blurred' and amount == 4").iloc[0]
+    for order in ("morf", "lerf"):
+        assert row[f"gamma_{order}_original"] == pytest.approx(expected["truth", order])
+        assert row[f"gamma_{order}"] == pytest.approx(expected["blurred", order])
+
+
+def test_gamma_is_known_for_linear_imputation_alone(world):
+    options = {**OPTIONS, "controls": (), "imputers": ["linear", "fixed"], "self_test": True}
+    data, methods = (world.images, world.labels), {"truth": world.truth}
+    table = rw.compare(world.model, data, methods, **options).self_test().smoothness()
+    assert table.groupby("imputer")["gamma_morf"].count().to_dict() == {"fixed": 0, "linear": 15}  # 3 scores, 5 copies
+
+
+def test_r_oms_is_the_probability_that_the_answer_keeps_if_pixels_are_removed_at_random():
+    """White images of class 1 and black ones of class 0, filled with black: at any mask of a share s the mean of a
+    white image is 1 − s, so the probability of its class falls from σ(2) to σ(4(½ − s)); black ones stay at σ(2)."""
+
+    def brightness(images):
+        return torch.stack([torch.zeros(len(images)), 4 * (images.mean(dim=(1, 2, 3)) - 0.5)], dim=1)
+
+    labels = torch.tensor([1, 0] * 6)
+    images = labels[:, None, None, None].float().expand(-1, 1, 10, 10)
+    comparison = rw.compare(
+        brightness, (images, labels), {"G": rw.Key(1).uniform(range(12), (10, 10))},
+        imputers=["linear", rw.Constant(0.0)],
+        self_test=True, **{**OPTIONS, "controls": ()},
+    )  # fmt: skip
+    table = comparison.self_test().scope()
+    filled = table[table["imputer"] != "linear"].groupby("fraction")["r_oms"].unique()
+    sigmoid = lambda value: 1 / (1 + math.exp(-value))  # noqa: E731
+    for share in (0.0, 0.2, 0.5):
+        assert filled[share].tolist() == [pytest.approx((sigmoid(4 * (0.5 - share)) + sigmoid(2)) / 2, abs=1e-6)]
+    # nothing varies within a class, so there is no γ, and no error
+    assert comparison.self_test().smoothness()["gamma_morf"].isna().all()
 
 
 def test_maps_of_a_model_with_shuffled_weights_score_worse_unless_the_method_ignores_the_model(world, tested):

@@ -6,9 +6,9 @@ import pytest
 
 import roadworthy as rw
 from roadworthy.evaluation.experiment import EVALUATORS
-from roadworthy.experiments import truth_test
-from roadworthy.experiments.recovered_order import ALL
-from roadworthy.experiments.truth_test import BENCHMARKS, Benchmark, scores_of
+from roadworthy.experiments.self_test import truth_test
+from roadworthy.experiments.self_test.recovered_order import ALL
+from roadworthy.experiments.self_test.truth_test import BENCHMARKS, Benchmark, scores_of
 from roadworthy.statistics import mean_interval, share_interval
 from roadworthy.training.recipe import Recipe
 
