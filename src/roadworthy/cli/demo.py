@@ -37,8 +37,8 @@ def demo(
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("roadworthy-demo.html"),
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     self_test: Annotated[
-        bool, typer.Option("--self-test", help="Also test whether the benchmark ranks right here; takes longer.")
-    ] = False,
+        bool, typer.Option("--self-test/--no-self-test", help="Test whether the benchmark ranks right here, too.")
+    ] = True,
 ) -> None:
     """Rank the paper's eight methods and the controls on real images, and write a report.
 

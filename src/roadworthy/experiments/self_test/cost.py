@@ -9,7 +9,7 @@ from roadworthy.evaluation.experiment import POINT_EVALUATORS
 from roadworthy.experiments.pending import Survey
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.plans.plan import LEADERS
-from roadworthy.experiments.self_test.design import FEW, LAYERS, NEGATIVE, WIDTHS, few_fractions, sample_size
+from roadworthy.experiments.self_test.design import FEW, NEGATIVE, WIDTHS, few_fractions, sample_size
 
 
 class SelfTestWork(NamedTuple):
@@ -29,9 +29,9 @@ def self_test_points(plan: Plan) -> dict[str, int]:
     known = sum(width == Blurred.sigma for width in WIDTHS["blurred"]) if "blurred" in plan.controls else 0
     main = [setting for setting in settings if setting[1:] == settings[0][1:]]
     return {
-        "swapped": (leaders + (NEGATIVE in plan.controls)) * len(settings) * grid,
+        "swapped": (leaders * len(settings) + (NEGATIVE in plan.controls) * len(main)) * grid,
         "smoothed": leaders * (widths - known) * len(settings) * few,
-        "randomized": len(plan.methods) * len(LAYERS) * len(main) * few,
+        "randomized": len(plan.methods) * len(main) * few,
     }
 
 
@@ -63,6 +63,8 @@ def self_test_work(
     mean = sum(point_seconds[imputer] for _, imputer, _ in settings) / len(settings)
     copies = mean * (counts["swapped"] * images + counts["smoothed"] * some)
     copies += point_seconds[settings[0][1]] * counts["randomized"] * few
+    # of one method in each order, and of pixels at random; γ costs little beside it
     measured = {(order, imputer) for order, imputer, _ in plan.settings}
+    measured |= {("random", imputer) for _, imputer, _ in plan.settings}
     scope = sum(point_seconds[imputer] for _, imputer in measured) * (len(plan.fractions) - 1) * some
-    return SelfTestWork(sum(counts.values()), copies + scope + map_seconds * len(LAYERS) * few)
+    return SelfTestWork(sum(counts.values()), copies + scope + map_seconds * few)

@@ -6,7 +6,7 @@ when early stopping stops.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, product
+from itertools import accumulate
 from math import isqrt
 from typing import NamedTuple
 
@@ -16,10 +16,8 @@ from roadworthy.evaluation.token_removal import NAME as TOKEN_REMOVAL
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Block, Item
 
-WIDTHS = {"blurred": (1.0, 2.0, 4.0), "sharpened": (1.0, 2.0)}
+WIDTHS = {"blurred": (1.0, 2.0, 4.0), "sharpened": (1.0,)}
 """of copies that show how far smoothing alone moves a score, in pixels"""
-LAYERS = (0.5, 1.0)
-"""shares of the layers whose weights are shuffled, from the output on"""
 SAMPLE, FEW = 500, 100
 """Images for smoothness and scope: half of all, but not more and not fewer than these, if there are as many."""
 NEGATIVE = "center"
@@ -73,8 +71,12 @@ class SelfTestDesign:
         return spaced(self.blocks, FEW)
 
     def swapped(self) -> list[Degraded]:
-        negative = [NEGATIVE] if NEGATIVE in self.design.blind_controls else []
-        return [Degraded(name, "swapped") for name in (*self.leaders, *negative)] if self.images > 1 else []
+        return [Degraded(name, "swapped") for name in self.leaders] if self.images > 1 else []
+
+    def negative(self) -> list[Degraded]:
+        """A copy that loses nothing: it shows that the self-test is sound, which needs no second setting."""
+        known = NEGATIVE in self.design.blind_controls and self.images > 1
+        return [Degraded(NEGATIVE, "swapped")] if known else []
 
     def smoothed(self) -> list[Degraded]:
         return [
@@ -82,10 +84,10 @@ class SelfTestDesign:
         ]
 
     def randomized(self) -> list[Degraded]:
-        return [Degraded(name, "randomized", share) for name, share in product(self.design.methods, LAYERS)]
+        return [Degraded(name, "randomized") for name in self.design.methods]
 
     def copies(self) -> dict[str, Degraded]:
-        return {copy.name: copy for copy in (*self.swapped(), *self.smoothed(), *self.randomized())}
+        return {copy.name: copy for copy in (*self.swapped(), *self.negative(), *self.smoothed(), *self.randomized())}
 
     def maps(self) -> int:
         """How many maps of images that is."""
@@ -103,6 +105,7 @@ class SelfTestDesign:
         every = self.design.fractions
         return [
             _Part(self.swapped(), self.settings, every, self.blocks),
+            _Part(self.negative(), self.main, every, self.blocks),
             _Part(self.smoothed(), self.settings, few_fractions(every), self.sample),
             _Part(self.randomized(), self.main, few_fractions(every), self.few),
         ]

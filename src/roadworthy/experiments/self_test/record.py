@@ -54,7 +54,7 @@ def collect_self_test(state: Survey, store: Store) -> SelfTestRecord | None:
         {name: copy for name, copy in design.copies().items() if any(point.method == name for point in predictions)},
         predictions,
         design.leaders,
-        tuple(copy.of for copy in design.swapped() if copy.of not in design.leaders),
+        tuple(copy.of for copy in design.negative()),
         design.design.seeds[0],
         {name: store.read(item) for name, item in scope_items.items()},
         {name: tuple(item.label["orders"]) for name, item in scope_items.items()},

@@ -112,7 +112,7 @@ def truth_test(
         for group in _groups(chosen)
         if draw < (trained_draws if group[0].trains else draws)
     ]
-    rows, orders = [], {}
+    rows, orders, own = [], {}, {}
     bar = ProgressBar("self-test", progress, sum(map(_cost, tasks)))
     bar.start()
     try:
@@ -120,12 +120,18 @@ def truth_test(
             draw, name, group = task
             world = WORLDS[name](seed + draw, images)
             orders[name] = world.order
+            own |= own_orders(world, group)
             rows += [(one.name, name, draw, *scored) for one, scored in scores_of(world, group)]
             bar.advance(_cost(task))
     finally:
         bar.stop()
     table = pd.DataFrame(rows, columns=["benchmark", "world", "draw", "map", "score"])
-    return TruthTest(_in_order(table, "benchmark", wanted), orders)
+    return TruthTest(_in_order(table, "benchmark", wanted), orders, own_orders=own)
+
+
+def own_orders(world: World, benchmarks: Iterable[Benchmark]) -> dict[tuple[str, str], tuple[tuple[str, ...], ...]]:
+    """The orders by which benchmarks are judged that pool maps to patches."""
+    return {(one.name, world.name): world.patch_order for one in benchmarks if one.units is PATCHES}
 
 
 def scores_of(world: World, group: Sequence[Benchmark]) -> list[tuple[Benchmark, tuple[str, float]]]:
