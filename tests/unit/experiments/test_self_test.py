@@ -120,18 +120,19 @@ def test_smoothed_copies_are_evaluated_at_the_smallest_the_middle_and_the_larges
         assert {name: pytest.approx(few[name].item()) for name in ("srg", "morf", "lerf")} == found.to_dict()
 
 
-def test_gamma_of_a_copy_is_that_of_its_maps(world, tested):
-    """Measured literally, for the maps that a width of 4 pixels blurs; fractions as in `OPTIONS`."""
-    data, orders = (
-        rw.datasets.Arrays(world.images, world.labels),
-        {"morf": most_relevant_first, "lerf": least_relevant_first},
-    )
-    maps = {"truth": lambda: world.truth, "blurred": lambda: blurred(world.truth, 4.0)}
+def test_gamma_of_a_copy_is_that_of_its_maps(world):
+    """Measured literally, for smooth images and maps of noise: their scattered pixels are restored, blobs are not."""
+    images = blurred(rw.Key(5).uniform(range(N), (12, 12)), 2.0)[:, None].expand(-1, 3, -1, -1)
+    noise = rw.Key(3).uniform(range(N), (12, 12))
+    comparison = rw.compare(world.model, (images, world.labels), {"noise": noise}, self_test=True, **OPTIONS)
+    data, orders = rw.datasets.Arrays(images, world.labels), {"morf": most_relevant_first, "lerf": least_relevant_first}
+    maps = {"noise": lambda: noise, "blurred": lambda: blurred(noise, 4.0)}
     table = gamma_table(geometry_of(data, world.labels, maps, orders, OPTIONS["fractions"], rw.Key(0)))
     expected = table.groupby(["method", "order"])["gamma"].mean()
-    row = tested.self_test().smoothness().query("method == 'truth' and how == 'blurred' and amount == 4").iloc[0]
+    assert expected["noise", "morf"] < 0.9 * expected["blurred", "morf"] < 0.9
+    row = comparison.self_test().smoothness().query("how == 'blurred' and amount == 4").iloc[0]
     for order in ("morf", "lerf"):
-        assert row[f"gamma_{order}_original"] == pytest.approx(expected["truth", order])
+        assert row[f"gamma_{order}_original"] == pytest.approx(expected["noise", order])
         assert row[f"gamma_{order}"] == pytest.approx(expected["blurred", order])
 
 
@@ -154,12 +155,12 @@ def test_r_oms_is_the_probability_that_the_answer_keeps_if_pixels_are_removed_at
     comparison = rw.compare(
         brightness, (images, labels), {"G": rw.Key(1).uniform(range(12), (10, 10))},
         imputers=["linear", rw.Constant(0.0)],
-        self_test=True, **{**OPTIONS, "controls": ()},
+        self_test=True, **{**OPTIONS, "controls": (), "fractions": (0.2, 0.8)},
     )  # fmt: skip
     table = comparison.self_test().scope()
     filled = table[table["imputer"] != "linear"].groupby("fraction")["r_oms"].unique()
     sigmoid = lambda value: 1 / (1 + math.exp(-value))  # noqa: E731
-    for share in (0.0, 0.2, 0.5):
+    for share in (0.0, 0.2, 0.8):  # at 0.8 a white image is taken for a black one
         assert filled[share].tolist() == [pytest.approx((sigmoid(4 * (0.5 - share)) + sigmoid(2)) / 2, abs=1e-6)]
     # nothing varies within a class, so there is no γ, and no error
     assert comparison.self_test().smoothness()["gamma_morf"].isna().all()
@@ -200,7 +201,7 @@ def test_it_is_saved_with_the_comparison(tested, tmp_path):
         assert table.equals(loaded.tables[name]), name
 
 
-def test_a_leaking_mask_fails_it_and_warns():
+def test_a_leaking_mask_fails_it_and_warns(tmp_path):
     """The color that fills is as bright as the evidence: the mask shows the class of the map's own image."""
     sides = worlds.sides(n=64)
     options = {**OPTIONS, "fractions": (0.1, 0.25), "controls": ("center",), "self_test": True}
@@ -213,6 +214,12 @@ def test_a_leaking_mask_fails_it_and_warns():
     warned = comparison.warnings()
     texts = warned.loc[warned["kind"] == "self-test", "text"]
     assert any("MoRF" in text and "clearly better" in text for text in texts)
+    assert f"Self-test failed: {test.summary}" in str(comparison)
+    assert "self-test failed" in comparison.report(tmp_path / "page.html").read_text()
+    # what it evaluated is listed nowhere else
+    for table in (comparison.ranking(), comparison.curves(), comparison.pairwise()):
+        named = {str(value) for column in table for value in table[column]}
+        assert not [name for name in named if "\N{NO-BREAK SPACE}" in name or "swapped" in name], table
     right = rw.compare(sides.model, (sides.images, sides.labels), {"truth": sides.truth}, **options)
     assert right.self_test().state == "passed"
 
