@@ -25,10 +25,15 @@ ORDERS = {"morf": "MoRF", "lerf": "LeRF", "random": "random"}
 def kept(comparison: rw.Comparison) -> dict[str, Any]:
     """What the page needs of a comparison, as plain values."""
     test = comparison.self_test()
-    tables = {name: json.loads(table.round(4).to_json(orient="records")) for name, table in test.tables.items()}
+    tables = {name: json.loads(_short(table).to_json(orient="records")) for name, table in test.tables.items()}
     images = len(next(iter(comparison.predictions.values())))
     share = round(test.share or 0.0, 4)
     return {"images": images, "share": share, "state": test.state, "sentences": list(test.sentences), "tables": tables}
+
+
+def _short(table: pd.DataFrame) -> pd.DataFrame:
+    """Without columns that have one value here, or are not shown."""
+    return table.round(6).drop(columns=["evaluator", "model", "units", "limit", "out", "same"], errors="ignore")
 
 
 def filled(page: str, found: Mapping[str, Any]) -> str:
@@ -103,8 +108,8 @@ def scope(table: pd.DataFrame) -> pd.DataFrame:
 
 def randomization(table: pd.DataFrame) -> pd.DataFrame:
     table = table[table["leading"]]
-    shown = {"method": table["method"], "score": table["original"].map("{:.3f}".format)}
-    shown |= {"with shuffled weights": table["value"].map("{:.3f}".format)}
+    shown = {"method": table["method"], "score": numbers(table["original"])}
+    shown |= {"with shuffled weights": numbers(table["value"])}
     return pd.DataFrame({**shown, "change": interval(table, "change", "low", "high"), "state": table["state"]})
 
 
@@ -113,6 +118,10 @@ def interval(table: pd.DataFrame, value: str, low: str, high: str, digits: int =
     return [
         "–" if pd.isna(v) else f"{v:.{digits}f} [{a:.{digits}f}, {b:.{digits}f}]".replace("-", "−") for v, a, b in rows
     ]
+
+
+def numbers(values: pd.Series) -> list[str]:
+    return [f"{value:.3f}".replace("-", "−") for value in values]
 
 
 def markdown(table: pd.DataFrame) -> str:

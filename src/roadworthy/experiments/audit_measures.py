@@ -146,7 +146,7 @@ def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
 def _gamma(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
     """The same for few images, which are centered by their common mean if all are of different classes."""
     subject = _subject(worker, item, inputs)
-    if len(subject.labels.unique()) == len(subject.labels):
+    if len(set(subject.labels.tolist())) == len(subject.labels):
         subject = subject._replace(labels=torch.zeros_like(subject.labels))
     return _geometry_of(subject, worker, item, inputs)
 

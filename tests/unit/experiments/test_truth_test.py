@@ -124,7 +124,7 @@ def test_differences_are_paired_by_draw_and_hold_together():
     assert found.conclusions() == ["w: clearly better than ROAD: better; clearly worse: worse."]
 
 
-def test_a_benchmark_of_patches_is_judged_by_the_order_of_pooled_maps():
+def test_a_benchmark_of_patches_is_compared_with_the_order_of_pooled_maps():
     found = rw.truth_test(["gate"], ["fixed", "ideal, patches"], draws=2, images=60, progress=False)
     world = rw.truth.gate()
     assert found.own_orders == {("ideal, patches", "gate"): world.patch_order}

@@ -35,7 +35,12 @@ class TruthTest:
         `spearman`: correlation with the true ranks.
         """
         rows = [
-            (*place, *recovery(dict(zip(block["map"], block["score"], strict=True)), self._order(*place[:2])))
+            (
+                *place,
+                *recovery(
+                    dict(zip(block["map"], block["score"], strict=True)), self._order(str(place[0]), str(place[1]))
+                ),
+            )
             for place, block in self.scores.groupby(["benchmark", "world", "draw"], sort=False)
         ]
         return pd.DataFrame(rows, columns=["benchmark", "world", "draw", *_MEASURES])

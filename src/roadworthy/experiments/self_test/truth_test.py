@@ -112,7 +112,8 @@ def truth_test(
         for group in _groups(chosen)
         if draw < (trained_draws if group[0].trains else draws)
     ]
-    rows, orders, own = [], {}, {}
+    rows, orders = [], {}
+    own: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
     bar = ProgressBar("self-test", progress, sum(map(_cost, tasks)))
     bar.start()
     try:
@@ -130,7 +131,7 @@ def truth_test(
 
 
 def own_orders(world: World, benchmarks: Iterable[Benchmark]) -> dict[tuple[str, str], tuple[tuple[str, ...], ...]]:
-    """The orders by which benchmarks are judged that pool maps to patches."""
+    """The orders with which benchmarks are compared that pool maps to patches."""
     return {(one.name, world.name): world.patch_order for one in benchmarks if one.units is PATCHES}
 
 
