@@ -42,7 +42,7 @@ def demo(
 ) -> None:
     """Rank the paper's eight methods and the controls on real images, and write a report.
 
-    By default everything comes with the package: no download, no training, about a minute on two cores.
+    By default everything comes with the package: no download, no training, about two minutes of processor time.
 
     Example: `roadworthy demo --open`
     """
