@@ -29,8 +29,8 @@ from roadworthy.core.types import Batch, Imputer
 from roadworthy.evaluation.no_retrain import NoRetrain
 from roadworthy.evaluation.sweep import Curve, sweep
 from roadworthy.experiments.registry import lookup
-from roadworthy.experiments.self_test import known_state
-from roadworthy.experiments.self_test_items import shift
+from roadworthy.experiments.self_test.design import shift
+from roadworthy.experiments.self_test.result import known_state
 from roadworthy.imputers import Constant, NoisyLinear
 from roadworthy.models.normalized import Normalized
 

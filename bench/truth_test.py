@@ -15,8 +15,8 @@ import torch
 
 import roadworthy as rw
 from roadworthy.evaluation.experiment import EVALUATORS, POINT_EVALUATORS
-from roadworthy.experiments.recovered_order import ALL, TruthTest
-from roadworthy.experiments.truth_test import BENCHMARKS
+from roadworthy.experiments.self_test.recovered_order import ALL, TruthTest
+from roadworthy.experiments.self_test.truth_test import BENCHMARKS, own_orders
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmark-of-benchmarks.md"
 
@@ -43,7 +43,9 @@ def collected(folder: Path) -> TruthTest:
         key=lambda column: column.map(place) if column.name == "benchmark" else column,
         kind="stable",
     )
-    return TruthTest(scores, {name: make(0, 8, 8).order for name, make in rw.truth.WORLDS.items()})
+    worlds = {name: make(0, 8, 8) for name, make in rw.truth.WORLDS.items()}
+    own = {key: order for world in worlds.values() for key, order in own_orders(world, BENCHMARKS).items()}
+    return TruthTest(scores, {name: world.order for name, world in worlds.items()}, own_orders=own)
 
 
 def cell(row: pd.Series, measure: str) -> str:

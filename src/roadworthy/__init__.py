@@ -48,11 +48,11 @@ _NAMES = {
     "Point": "core.results",
     "Predictions": "core.results",
     "Recipe": "training.recipe",
-    "SelfTest": "experiments.self_test",
+    "SelfTest": "experiments.self_test.result",
     "Superpixels": "evaluation.units",
     "TokenRemoval": "imputers",
     "Tokens": "evaluation.units",
-    "TruthTest": "experiments.recovered_order",
+    "TruthTest": "experiments.self_test.recovered_order",
     "Units": "core.types",
     "UnitsLike": "experiments.adapt",
     "VisionTransformer": "core.types",
@@ -63,7 +63,7 @@ _NAMES = {
     "removal_mask": "experiments.shortcuts",
     "road": "experiments.shortcuts",
     "run": "experiments.run",
-    "truth_test": "experiments.truth_test",
+    "truth_test": "experiments.self_test.truth_test",
 }
 """Public names and the modules they come from, imported on first use (PEP 562): `import roadworthy` is instant."""
 

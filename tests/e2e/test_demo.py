@@ -13,6 +13,7 @@ def test_the_demo_prints_a_ranking_and_ends_with_the_conclusion(demo_run):
     assert [re.match(r" ?(\d+|–) ", line)[1] for line in linear] == [*"12345678", *7 * "–"]  # controls have no rank
     inverted = [row for row, line in enumerate(linear) if "inverted" in line]
     assert min(inverted) >= 12  # copies of the best methods, reversed: the last of the 7 controls, or before random
+    assert any(line.startswith("Self-test") for line in lines)  # by default
     states = ("CLEAR WINNER", "TIE", "NO METHOD BEATS THE CONTROLS", "NOT YET")
     last = max(number for number, line in enumerate(lines) if line in states)
     assert len(lines) - last <= 6  # a sentence or two follow, and nothing else

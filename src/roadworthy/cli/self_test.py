@@ -1,7 +1,7 @@
 """`roadworthy self-test`: which benchmark settings recover the true order of maps, where it is known?"""
 
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +44,7 @@ def self_test(
 
     Example: `roadworthy self-test --quick`
     """
-    from roadworthy.experiments.truth_test import truth_test as run
+    from roadworthy.experiments.self_test.truth_test import truth_test as run
 
     started = time.monotonic()
     if out is not None:
@@ -54,7 +54,9 @@ def self_test(
     table = found.table()
     for name, block in table.groupby("world", sort=False):
         order = found.orders.get(str(name))
-        say(f"{name}" + (f": {' > '.join(' = '.join(group) for group in order)}" if order else ""))
+        say(f"{name}" + (f": {_shown(order)}" if order else ""))
+        if other := next((own for (_, world), own in found.own_orders.items() if world == name), None):
+            say(f"in patches: {_shown(other)}")
         _show(block)
     if out is not None:
         write_table(table, out)
@@ -63,6 +65,10 @@ def self_test(
         say("Pairs in the true order, draw by draw; clearly: by an interval that holds for all differences together.")
         say("\n".join(found.conclusions()))
     say(f"\nMeans over draws, with 95 % intervals. It took {duration(time.monotonic() - started)}.")
+
+
+def _shown(order: Sequence[Sequence[str]]) -> str:
+    return " > ".join(" = ".join(group) for group in order)
 
 
 def _show(block: "pd.DataFrame") -> None:

@@ -24,7 +24,7 @@ from roadworthy.datasets.subsets import picked
 from roadworthy.evaluation.orders import most_relevant_first, rank
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays
-from roadworthy.experiments.self_test_measures import scope
+from roadworthy.experiments.self_test.measures import scope
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind
 
 
@@ -140,7 +140,19 @@ def _trained_detector(item: Item, inputs: Inputs, channels: int) -> nn.Sequentia
 
 
 def _geometry(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
-    subject, method = _subject(worker, item, inputs), item.label["method"]
+    return _geometry_of(_subject(worker, item, inputs), worker, item, inputs)
+
+
+def _gamma(worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    """The same for few images, which are centered by their common mean if all are of different classes."""
+    subject = _subject(worker, item, inputs)
+    if len(set(subject.labels.tolist())) == len(subject.labels):
+        subject = subject._replace(labels=torch.zeros_like(subject.labels))
+    return _geometry_of(subject, worker, item, inputs)
+
+
+def _geometry_of(subject: Subject, worker: Worker, item: Item, inputs: Inputs) -> Arrays:
+    method = item.label["method"]
     maps = {method: lambda: _maps(item, inputs)}
     orders, fractions, units = _orders(worker, item), item.label["fractions"], worker.experiment.units
     found = geometry_of(subject.data, subject.labels, maps, orders, fractions, subject.key, units=units)
@@ -160,6 +172,7 @@ MEASURES: Mapping[str, Callable[[Worker, Item, Inputs], Arrays]] = {
     "leak": _leak,
     "scope": scope,
     "geometry": _geometry,
+    "gamma": _gamma,
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from roadworthy.core.results import Copy
-from roadworthy.experiments.self_test import SelfTest
+from roadworthy.experiments.self_test.result import SelfTest
 from roadworthy.experiments.wording import at_least, at_most, bounds, listed, settling, settling_pairs
 from roadworthy.report.findings import Card
 from roadworthy.report.ranks import PAIRINGS

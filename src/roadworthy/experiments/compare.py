@@ -63,7 +63,7 @@ from roadworthy.experiments.registry import lookup
 from roadworthy.experiments.rehearsal import REHEARSAL, rehearse
 from roadworthy.experiments.results import collect
 from roadworthy.experiments.runner import execute, grouping, origin
-from roadworthy.experiments.self_test_items import SelfTestDesign
+from roadworthy.experiments.self_test.design import SelfTestDesign
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.stores.scratch import ScratchStore
 from roadworthy.experiments.worker import Worker

@@ -25,7 +25,7 @@ from roadworthy.experiments.progress import Bar
 from roadworthy.experiments.provenance import provenance, runtime_table
 from roadworthy.experiments.results import Results, save
 from roadworthy.experiments.runner import GroupKey, origin
-from roadworthy.experiments.self_test import SelfTest, self_test_of
+from roadworthy.experiments.self_test.result import SelfTest, self_test_of
 from roadworthy.experiments.source import Source
 from roadworthy.experiments.worker import Worker
 from roadworthy.report.examples import Example, Gallery

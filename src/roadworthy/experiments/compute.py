@@ -28,7 +28,7 @@ from roadworthy.experiments.audit_measures import measure
 from roadworthy.experiments.inputs import first_images
 from roadworthy.experiments.items import Arrays, Item
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays
-from roadworthy.experiments.self_test_measures import copied_maps
+from roadworthy.experiments.self_test.measures import copied_maps
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind, threads
 from roadworthy.models.outputs import recognized
 from roadworthy.models.prediction import accelerated, eval_mode, predict, with_labels

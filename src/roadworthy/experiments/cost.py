@@ -20,7 +20,7 @@ from roadworthy.experiments.items import default_block_size
 from roadworthy.experiments.pending import survey
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.run import prepare
-from roadworthy.experiments.self_test_cost import missing_self_test, self_test_work
+from roadworthy.experiments.self_test.cost import missing_self_test, self_test_work
 from roadworthy.experiments.stores.run_directory import RunDirectory
 from roadworthy.experiments.worker import threads
 from roadworthy.imputers import Constant

@@ -131,8 +131,12 @@ class Design:
     def copies(self, methods: Sequence[str]) -> list[Copy]:
         return [Copy(name, kind) for kind, name in product(self._copy_kinds, methods)]
 
-    def points(self, methods: Iterable[str], settings: Iterable[Setting]) -> Iterator[Point]:
-        for method, setting, seed, fraction in product(methods, settings, self.seeds, (0.0, *self.fractions)):
+    def points(
+        self, methods: Iterable[str], settings: Iterable[Setting], fractions: Sequence[float] | None = None
+    ) -> Iterator[Point]:
+        """By default at all fractions."""
+        shares = (0.0, *(self.fractions if fractions is None else fractions))
+        for method, setting, seed, fraction in product(methods, settings, self.seeds, shares):
             yield Point(method, setting.order, setting.imputer, setting.evaluator, fraction, seed, units=self.unit_name)
 
     # ── items ────────────────────────────────────────────────────────────────────────────────────────────────────────

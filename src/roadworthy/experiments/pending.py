@@ -11,7 +11,7 @@ from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Block, Item
 from roadworthy.experiments.plans.plan import LEADERS
 from roadworthy.experiments.recorded import read_predictions
-from roadworthy.experiments.self_test_items import SelfTestDesign
+from roadworthy.experiments.self_test.design import SelfTestDesign
 from roadworthy.experiments.stores import Store
 from roadworthy.statistics.scores import table_blocks
 
@@ -40,7 +40,8 @@ class Survey:
     @property
     def self_test_items(self) -> list[Item]:
         found = [item for items in self.self_test_points.values() for item in items]
-        return [*found, *(self.self_test.scope_items().values() if self.self_test else ())]
+        measured = self.self_test.measures() if self.self_test else ()
+        return [*found, *measured]
 
     @cached_property
     def goals(self) -> dict[str, Item]:

@@ -16,7 +16,7 @@ from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Item
 from roadworthy.experiments.pending import Survey
 from roadworthy.experiments.recorded import as_predictions, prediction_arrays, read_predictions
-from roadworthy.experiments.self_test_record import SelfTestRecord, collect_self_test, read_self_test, save_self_test
+from roadworthy.experiments.self_test.record import SelfTestRecord, collect_self_test, read_self_test, save_self_test
 from roadworthy.experiments.stores import Store
 from roadworthy.experiments.stores.run_directory import RunDirectory, checksum
 

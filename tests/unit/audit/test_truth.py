@@ -1,5 +1,6 @@
 """Worlds whose evidence is known: their order follows from a literal evaluation of ideal removal."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 from math import factorial
 
@@ -9,6 +10,7 @@ import torch
 import roadworthy as rw
 from roadworthy.audit.truth import WORLDS
 from roadworthy.audit.truth.scene import BLUE, BLUE_YELLOW, CELL, CELLS, GRID, RED, RED_GREEN, SIZE, pixels
+from roadworthy.audit.truth.world import KnownMaps
 
 LINEAR = ("additive", "distractor", "shortcut", "absence")
 
@@ -117,6 +119,27 @@ def test_maps_have_the_true_order(world):
     error = 4 * qualities["constant"].std() / len(qualities["constant"]) ** 0.5
     assert abs(qualities["constant"].mean()) < error
     assert torch.allclose(qualities["inverted"].mean(), -qualities["exact"].mean(), rtol=0.02)
+
+
+def test_maps_pooled_to_patches_have_the_order_of_patches(world):
+    """As above, with what is pooled removed at once: 16 steps of one patch each."""
+
+    def pooled(known):
+        patches = known.maps.reshape(len(known.maps), 4, 4, 4, 4).mean(dim=(2, 4))
+        ranks = patches.flatten(1).argsort(dim=1).argsort(dim=1).reshape(patches.shape)
+        whole = ranks.repeat_interleave(4, dim=1).repeat_interleave(4, dim=2)
+        return KnownMaps(whole + torch.linspace(0, 0.5, 256).reshape(16, 16))  # within a patch from first to last
+
+    patched = replace(world, maps={name: pooled(known) for name, known in world.maps.items()})
+    qualities = {name: patched.quality(name, steps=16) for name in world.maps}
+    for better, worse in pairwise(world.patch_order):
+        for first, second in product(better, worse):
+            difference = qualities[first] - qualities[second]
+            assert difference.mean() > 4 * difference.std() / len(difference) ** 0.5, (first, second)
+    # What is not told apart differs by less than a twentieth of the best quality; a constant map, whose ties are broken
+    # alike here, is equal to `edges` over draws of the world only.
+    for first, second in (group for group in world.patch_order if len(group) == 2 and "constant" not in group):
+        assert abs((qualities[first] - qualities[second]).mean()) < 0.05 * qualities["exact"].mean()
 
 
 def test_edges_of_the_background_know_nothing_over_draws_of_the_weights():

@@ -37,6 +37,14 @@ def test_the_page_is_not_opened_otherwise(monkeypatch, quick, tmp_path):
     assert invoke("--images", 2, "--out", tmp_path / "page.html").exit_code == 0
 
 
+@pytest.mark.parametrize(("flags", "tested"), [((), True), (("--no-self-test",), False)])
+def test_whether_the_benchmark_ranks_right_is_tested_unless_it_is_not_wanted(quick, tmp_path, flags, tested):
+    result = invoke("--images", 4, "--out", tmp_path / "page.html", *flags)
+    assert result.exit_code == 0, result.output
+    assert ("Self-test" in result.output) == tested
+    assert ('id="self-test"' in (tmp_path / "page.html").read_text()) == tested
+
+
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(monkeypatch, tmp_path):
     monkeypatch.setattr("roadworthy.experiments.compare.compare", lambda *_, **__: pytest.fail("worked"))
     assert invoke("--out", tmp_path).exit_code == 1

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from roadworthy.cli.app import app
 from roadworthy.core.errors import InputError
-from roadworthy.experiments import truth_test
+from roadworthy.experiments.self_test import truth_test
 
 FEW = ("--world", "gate", "--world", "absence", "--benchmark", "ROAD", "--benchmark", "fixed", "--images", 8)
 

@@ -1,5 +1,7 @@
 """The self-test beside a comparison: what it measures, and that it changes nothing else."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,13 @@ from torch import nn
 
 import roadworthy as rw
 import worlds
+from roadworthy.attributions.controls import blurred
+from roadworthy.audit.debiasing import gamma_table
+from roadworthy.audit.geometry import geometry_of
 from roadworthy.core.errors import InputError
+from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
 from roadworthy.experiments.run import run
-from roadworthy.experiments.self_test_items import shift
+from roadworthy.experiments.self_test.design import shift
 from roadworthy.statistics.self_test import damaged_first
 
 N = 48
@@ -94,7 +100,7 @@ def test_the_true_order_is_found_and_the_center_loses_nothing(tested):
 def test_blurring_is_measured_at_several_widths_and_agrees_with_the_blurred_control(tested):
     table = tested.self_test().smoothness()
     assert set(zip(table["how"], table["amount"], strict=True)) == {
-        ("blurred", 1.0), ("blurred", 2.0), ("blurred", 4.0), ("sharpened", 1.0), ("sharpened", 2.0)
+        ("blurred", 1.0), ("blurred", 2.0), ("blurred", 4.0), ("sharpened", 1.0)
     }  # fmt: skip
     ranking = tested.ranking().set_index("method")
     row = table.query("method == 'G' and how == 'blurred' and amount == 2 and score == 'srg'").squeeze()
@@ -102,9 +108,67 @@ def test_blurring_is_measured_at_several_widths_and_agrees_with_the_blurred_cont
     assert row["change"] == pytest.approx(ranking.loc["G blurred", "srg"] - ranking.loc["G", "srg"])
 
 
+def test_smoothed_copies_are_evaluated_at_the_smallest_the_middle_and_the_largest_fraction(world):
+    data, methods = (world.images, world.labels), {"truth": world.truth}
+    options = {**OPTIONS, "controls": ()}
+    all_of_them = rw.compare(
+        world.model, data, methods, self_test=True, **{**options, "fractions": (0.1, 0.2, 0.4, 0.5, 0.8)}
+    ).self_test()
+    few = rw.compare(world.model, data, methods, **{**options, "fractions": (0.1, 0.4, 0.8)}).ranking()
+    for table in (all_of_them.smoothness(), all_of_them.randomization()):
+        found = table.groupby("score")["original"].first()
+        assert {name: pytest.approx(few[name].item()) for name in ("srg", "morf", "lerf")} == found.to_dict()
+
+
+def test_gamma_of_a_copy_is_that_of_its_maps(world):
+    """Measured literally, for smooth images and maps of noise: their scattered pixels are restored, blobs are not."""
+    images = blurred(rw.Key(5).uniform(range(N), (12, 12)), 2.0)[:, None].expand(-1, 3, -1, -1)
+    noise = rw.Key(3).uniform(range(N), (12, 12))
+    comparison = rw.compare(world.model, (images, world.labels), {"noise": noise}, self_test=True, **OPTIONS)
+    data, orders = rw.datasets.Arrays(images, world.labels), {"morf": most_relevant_first, "lerf": least_relevant_first}
+    maps = {"noise": lambda: noise, "blurred": lambda: blurred(noise, 4.0)}
+    table = gamma_table(geometry_of(data, world.labels, maps, orders, OPTIONS["fractions"], rw.Key(0)))
+    expected = table.groupby(["method", "order"])["gamma"].mean()
+    assert expected["noise", "morf"] < 0.9 * expected["blurred", "morf"] < 0.9
+    row = comparison.self_test().smoothness().query("how == 'blurred' and amount == 4").iloc[0]
+    for order in ("morf", "lerf"):
+        assert row[f"gamma_{order}_original"] == pytest.approx(expected["noise", order])
+        assert row[f"gamma_{order}"] == pytest.approx(expected["blurred", order])
+
+
+def test_gamma_is_known_for_linear_imputation_alone(world):
+    options = {**OPTIONS, "controls": (), "imputers": ["linear", "fixed"], "self_test": True}
+    data, methods = (world.images, world.labels), {"truth": world.truth}
+    table = rw.compare(world.model, data, methods, **options).self_test().smoothness()
+    assert table.groupby("imputer")["gamma_morf"].count().to_dict() == {"fixed": 0, "linear": 12}  # 3 scores, 4 copies
+
+
+def test_r_oms_is_the_probability_that_the_answer_keeps_if_pixels_are_removed_at_random():
+    """White images of class 1 and black ones of class 0, filled with black: at any mask of a share s the mean of a
+    white image is 1 − s, so the probability of its class falls from σ(2) to σ(4(½ − s)); black ones stay at σ(2)."""
+
+    def brightness(images):
+        return torch.stack([torch.zeros(len(images)), 4 * (images.mean(dim=(1, 2, 3)) - 0.5)], dim=1)
+
+    labels = torch.tensor([1, 0] * 6)
+    images = labels[:, None, None, None].float().expand(-1, 1, 10, 10)
+    comparison = rw.compare(
+        brightness, (images, labels), {"G": rw.Key(1).uniform(range(12), (10, 10))},
+        imputers=["linear", rw.Constant(0.0)],
+        self_test=True, **{**OPTIONS, "controls": (), "fractions": (0.2, 0.8)},
+    )  # fmt: skip
+    table = comparison.self_test().scope()
+    filled = table[table["imputer"] != "linear"].groupby("fraction")["r_oms"].unique()
+    sigmoid = lambda value: 1 / (1 + math.exp(-value))  # noqa: E731
+    for share in (0.0, 0.2, 0.8):  # at 0.8 a white image is taken for a black one
+        assert filled[share].tolist() == [pytest.approx((sigmoid(4 * (0.5 - share)) + sigmoid(2)) / 2, abs=1e-6)]
+    # nothing varies within a class, so there is no γ, and no error
+    assert comparison.self_test().smoothness()["gamma_morf"].isna().all()
+
+
 def test_maps_of_a_model_with_shuffled_weights_score_worse_unless_the_method_ignores_the_model(world, tested):
     table = tested.self_test().randomization()
-    whole = table[table["leading"] & (table["amount"] == 1)].set_index("method")
+    whole = table[table["leading"]].set_index("method")
     assert whole.loc["truth", "state"] == "same maps"
     assert whole.loc["G", "change"] < 0
     fresh = Pooled()
@@ -137,7 +201,7 @@ def test_it_is_saved_with_the_comparison(tested, tmp_path):
         assert table.equals(loaded.tables[name]), name
 
 
-def test_a_leaking_mask_fails_it_and_warns():
+def test_a_leaking_mask_fails_it_and_warns(tmp_path):
     """The color that fills is as bright as the evidence: the mask shows the class of the map's own image."""
     sides = worlds.sides(n=64)
     options = {**OPTIONS, "fractions": (0.1, 0.25), "controls": ("center",), "self_test": True}
@@ -150,6 +214,12 @@ def test_a_leaking_mask_fails_it_and_warns():
     warned = comparison.warnings()
     texts = warned.loc[warned["kind"] == "self-test", "text"]
     assert any("MoRF" in text and "clearly better" in text for text in texts)
+    assert f"Self-test failed: {test.summary}" in str(comparison)
+    assert "self-test failed" in comparison.report(tmp_path / "page.html").read_text()
+    # what it evaluated is listed nowhere else
+    for table in (comparison.ranking(), comparison.curves(), comparison.pairwise()):
+        named = {str(value) for column in table for value in table[column]}
+        assert not [name for name in named if "\N{NO-BREAK SPACE}" in name or "swapped" in name], table
     right = rw.compare(sides.model, (sides.images, sides.labels), {"truth": sides.truth}, **options)
     assert right.self_test().state == "passed"
 

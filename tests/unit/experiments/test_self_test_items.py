@@ -3,7 +3,7 @@
 import pytest
 
 from roadworthy.experiments.items import Block
-from roadworthy.experiments.self_test_items import donated, spaced
+from roadworthy.experiments.self_test.design import donated, spaced
 
 
 def blocks(*sizes):

@@ -6,9 +6,9 @@ import pytest
 
 import roadworthy as rw
 from roadworthy.evaluation.experiment import EVALUATORS
-from roadworthy.experiments import truth_test
-from roadworthy.experiments.recovered_order import ALL
-from roadworthy.experiments.truth_test import BENCHMARKS, Benchmark, scores_of
+from roadworthy.experiments.self_test import truth_test
+from roadworthy.experiments.self_test.recovered_order import ALL
+from roadworthy.experiments.self_test.truth_test import BENCHMARKS, Benchmark, scores_of
 from roadworthy.statistics import mean_interval, share_interval
 from roadworthy.training.recipe import Recipe
 
@@ -122,6 +122,20 @@ def test_differences_are_paired_by_draw_and_hold_together():
     low, high = mean_interval(np.array([0.0, 1.0] * 10), 1 - 0.05 / 3)
     assert table.loc["better", ["low", "high"]].tolist() == pytest.approx([low, high])
     assert found.conclusions() == ["w: clearly better than ROAD: better; clearly worse: worse."]
+
+
+def test_a_benchmark_of_patches_is_compared_with_the_order_of_pooled_maps():
+    found = rw.truth_test(["gate"], ["fixed", "ideal, patches"], draws=2, images=60, progress=False)
+    world = rw.truth.gate()
+    assert found.own_orders == {("ideal, patches", "gate"): world.patch_order}
+    assert world.patch_order.index(("very noisy",)) < world.patch_order.index(("ungated",))
+    assert world.order.index(("very noisy",)) > world.order.index(("ungated",))
+    # a score per map as if it were ranked like pooled maps: all right for patches, one pair wrong for pixels
+    merit = {name: -float(place) for place, group in enumerate(world.patch_order) for name in group}
+    merit["blurred"] += 0.5
+    scores = found.scores.assign(score=found.scores["map"].map(merit))
+    pairs = rw.TruthTest(scores, found.orders, own_orders=found.own_orders).recoveries().groupby("benchmark")["pairs"]
+    assert pairs.first().to_dict() == {"fixed": pytest.approx(20 / 21), "ideal, patches": 1.0}
 
 
 def test_an_unknown_reference_is_named():

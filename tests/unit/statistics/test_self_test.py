@@ -159,6 +159,7 @@ def test_the_scope_counts_images_beyond_the_range_of_the_real_ones():
         "confidence morf 0.5": np.r_[np.full(90, 0.4), np.full(11, 0.9)],
         "distance": np.linspace(0, 1, 101),  # 95 % are nearer than 0.95
         "distance morf 0.5": np.r_[np.full(20, 2.0), np.full(80, 0.1), np.nan],
+        "reference 0.5": np.r_[np.full(50, 0.25), np.full(51, 0.75)],
     }
     table = scope({"linear": values}, "m", {"linear": ("morf",)}, (0.5,)).set_index(["measure", "fraction"])
     assert table.loc[("confidence", 0.0), "limit"] == pytest.approx(0.525)
@@ -166,6 +167,9 @@ def test_the_scope_counts_images_beyond_the_range_of_the_real_ones():
     assert table.loc[("confidence", 0.5), "outside"] == pytest.approx(90 / 101)
     assert table.loc[("distance", 0.5), "outside"] == pytest.approx(0.2)  # of the 100 that have a distance
     assert table["out"].tolist() == [False, True, False, False]
+    # R-OMS: of whole images the mean confidence, at 50 % the mean of what is kept; the same in all rows of a fraction
+    assert table["r_oms"].tolist() == pytest.approx([0.75, (50 * 0.25 + 51 * 0.75) / 101] * 2)
+    assert ((table["r_oms_low"] < table["r_oms"]) & (table["r_oms"] < table["r_oms_high"])).all()
     # where there are distances, they decide
     assert out_of_scope(table.reset_index()) == {}
     assert out_of_scope(table.loc[["confidence"]].reset_index()) == {("linear", "morf"): [0.5]}

@@ -45,5 +45,5 @@ def absence(seed: int = 0, images: int = 100, train: int = 400) -> World:
         misleading=marks,
     )
     model = linear(-_GAIN * cells[:, None] * reading(RED_GREEN))
-    order = ("exact", "blurred", "noisy", "very noisy", "constant", "presence", "inverted")
-    return world("absence", scene, model, "presence", order, train, key)
+    order = "exact > blurred > noisy > very noisy > constant > presence > inverted"
+    return world("absence", scene, model, "presence", order, order, train, key)

@@ -41,8 +41,9 @@ def additive(seed: int = 0, images: int = 100, train: int = 400) -> World:
         misleading=_edges(background),
     )
     model = linear(torch.stack([-direction, direction]) / 2)
-    order = ("exact", "blurred", "noisy", "very noisy", "constant = edges", "inverted")
-    return world("additive", scene, model, "edges", order, train, key)
+    order = "exact > blurred > noisy > very noisy > constant = edges > inverted"
+    patches = "exact > blurred = noisy > very noisy > constant = edges > inverted"
+    return world("additive", scene, model, "edges", order, patches, train, key)
 
 
 def _clutter(ids: torch.Tensor, key: Key) -> Images:

@@ -68,8 +68,9 @@ def _made(name: str, seed: int, images: int, train: int, agreement: float) -> Wo
         exact=_GAIN * (own - (1 - own) / 3) * (red - _OBJECT / CELLS),
         misleading=blue,
     )
-    order = ("exact", "blurred", "noisy", "very noisy", "constant", "distractor", "inverted")
-    return world(name, scene, linear(_GAIN * quadrants()[:, None] * RED), "distractor", order, train, key)
+    order = "exact > blurred > noisy > very noisy > constant > distractor > inverted"
+    patches = "exact > noisy > very noisy = blurred > constant > distractor > inverted"
+    return world(name, scene, linear(_GAIN * quadrants()[:, None] * RED), "distractor", order, patches, train, key)
 
 
 def _positions(ids: Ids, labels: Labels, agreement: float, key: Key) -> tuple[torch.Tensor, torch.Tensor]:

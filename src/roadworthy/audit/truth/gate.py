@@ -71,8 +71,9 @@ def gate(seed: int = 0, images: int = 100, train: int = 400) -> World:
     exact = [places(cell) * (signs * share)[:, None, None] for cell, share in zip(cells, shares, strict=True)]
     both = places(cells[0]) + places(cells[1])
     scene = Scene(background + planted, labels, background, torch.stack(exact).sum(dim=0), both)
-    order = ("exact", "blurred", "noisy", "ungated", "very noisy", "constant", "inverted")
-    return world("gate", scene, model, "ungated", order, train, key)
+    order = "exact > blurred > noisy > ungated > very noisy > constant > inverted"
+    patches = "exact > blurred = noisy > very noisy > ungated > constant > inverted"
+    return world("gate", scene, model, "ungated", order, patches, train, key)
 
 
 def _positions(ids: Ids, key: Key) -> tuple[Tensor, Tensor, Tensor]:

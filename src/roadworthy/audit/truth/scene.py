@@ -121,24 +121,32 @@ def sizes(seed: int, images: int, train: int) -> Ids:
 
 
 def world(
-    name: str, scene: Scene, model: nn.Module, misleading: str, order: tuple[str, ...], train: int, key: Key
+    name: str, scene: Scene, model: nn.Module, misleading: str, order: str, patch_order: str, train: int, key: Key
 ) -> World:
-    """The last `train` images are for training. In `order`, "a = b" are equally good."""
+    """The last `train` images are for training. Orders are "a > b = c": b and c are equally good."""
     ids = torch.arange(len(scene.images))
     test, rest = (Arrays(scene.images[rows], scene.labels[rows], ids=rows) for rows in (ids[:-train], ids[-train:]))
     maps = {**copies(scene.exact, ids, key.fold("copies")), misleading: scene.misleading}
-    groups = tuple(tuple(group.split(" = ")) for group in order)
     classes = int(scene.labels.max()) + 1
     return World(
         name=name,
         model=model.eval(),
         data=test,
         train=rest,
-        maps={one: KnownMaps(maps[one]) for group in groups for one in group},
-        order=groups,
+        maps={one: KnownMaps(maps[one]) for group in _groups(order) for one in group},
+        order=_groups(order),
+        patch_order=_groups(patch_order),
         ideal=IdealRemoval(scene.expected),
         network=lambda: small_network(classes),
     )
+
+
+def _groups(order: str) -> tuple[tuple[str, ...], ...]:
+    """
+    >>> _groups("exact > constant = edges > inverted")
+    (('exact',), ('constant', 'edges'), ('inverted',))
+    """
+    return tuple(tuple(group.split(" = ")) for group in order.split(" > "))
 
 
 def copies(exact: Maps, ids: Ids, key: Key) -> dict[str, Maps]:

@@ -56,6 +56,9 @@ class World:
     maps: Mapping[str, KnownMaps]
     order: tuple[tuple[str, ...], ...]
     """names of maps, best first; those in one group are equally good"""
+    patch_order: tuple[tuple[str, ...], ...]
+    """of the same maps pooled to patches of 4×4 pixels, which averages noise out; those in one group are equally good,
+    or so nearly that hundreds of images do not separate them"""
     ideal: IdealRemoval
     network: Callable[[], nn.Module] = field(repr=False)
     """makes a network with new weights that can learn this world, for evaluators that retrain"""

@@ -137,7 +137,7 @@ def _damage(table: pd.DataFrame) -> pd.DataFrame:
 
 def _changes(table: pd.DataFrame) -> pd.DataFrame:
     shown = table[table["leading"].astype(bool)]
-    words = {"blurred": "blurred, {:g} pixels", "sharpened": "sharpened, {:g} pixels", "randomized": "{:.0%} of layers"}
+    words = {"blurred": "blurred, {:g} pixels", "sharpened": "sharpened, {:g} pixels", "randomized": "weights shuffled"}
     copies = [words[how].format(amount) for how, amount in zip(shown["how"], shown["amount"], strict=True)]
     columns = {
         "method": shown["method"],
@@ -146,8 +146,19 @@ def _changes(table: pd.DataFrame) -> pd.DataFrame:
         "score": shown["original"].map("{:.3f}".format),
         "of the copy": shown["value"].map("{:.3f}".format),
         "change": _interval(shown, "change"),
+        **_gammas(shown),
     }
     return pd.DataFrame({**columns, **({"state": shown["state"]} if "state" in shown else {})})
+
+
+def _gammas(table: pd.DataFrame) -> dict[str, list[str]]:
+    """γ before and after, of the orders in which it is known."""
+    found = {}
+    for order, title in (("morf", "γ in MoRF"), ("lerf", "γ in LeRF")):
+        if f"gamma_{order}" in table and table[f"gamma_{order}"].notna().any():
+            pairs = zip(table[f"gamma_{order}_original"], table[f"gamma_{order}"], strict=True)
+            found[title] = ["–" if after != after else f"{before:.2f} → {after:.2f}" for before, after in pairs]
+    return found
 
 
 def _scope(table: pd.DataFrame) -> pd.DataFrame:
@@ -160,7 +171,16 @@ def _scope(table: pd.DataFrame) -> pd.DataFrame:
     wide = shown.pivot_table(
         index=["imputer", "order", "measure"], columns="share", values="value", aggfunc="first", sort=False
     )
-    return wide.reset_index().fillna("–").rename_axis(columns=None)
+    return pd.concat([wide.reset_index(), _reference(table)]).fillna("–").rename_axis(columns=None)
+
+
+def _reference(table: pd.DataFrame) -> pd.DataFrame:
+    """R-OMS, which knows no order, as rows of the same shape."""
+    shown = table.drop_duplicates(["imputer", "fraction"]).assign(order="random", measure="R-OMS")
+    shown = shown.assign(share=shown["fraction"].map("{:.0%}".format), value=shown["r_oms"].map("{:.0%}".format))
+    return shown.pivot_table(
+        index=["imputer", "order", "measure"], columns="share", values="value", aggfunc="first", sort=False
+    ).reset_index()
 
 
 _PARTS = {
@@ -178,8 +198,10 @@ _PARTS = {
     ),
     "smoothness": (
         "Does smoothing alone move the score?",
-        "The leading methods, blurred and sharpened: no copy knows more than its original. Intervals hold for all "
-        "copies of a setting together.",
+        "The leading methods, blurred and sharpened: no copy knows more than its original. Scores of at most three "
+        "fractions, of some of the images. Intervals hold for all copies of a setting together. γ, of the original and "
+        "of the copy: the share of the removed pixels' variance that linear imputation does not restore, whatever "
+        "they mean.",
         _changes,
     ),
     "scope": (
@@ -187,12 +209,14 @@ _PARTS = {
         "Share of the imputed images that lie outside the range of 95 % of the real images: a lower confidence in the "
         "predicted class, or a larger distance of the features before the last layer to the nearest real image of that "
         "class. Of real images, 5 % do. Removal of relevant pixels should lower the confidence; distance does not "
-        "depend on that alone.",
+        "depend on that alone. R-OMS: the mean probability of the class that is predicted for the real image, if as "
+        "many pixels, or units, are removed at random.",
         _scope,
     ),
     "randomization": (
         "Do the maps depend on what the model learned?",
-        "Maps computed on a model with shuffled weights, from the output on, and evaluated on the real model. A score "
+        "Maps of some of the images, computed on a model with shuffled weights, and evaluated on the real "
+        "model at at most three fractions. A score "
         "that does not fall is not owed to what the model learned; one near 0 has nowhere to fall.",
         _changes,
     ),

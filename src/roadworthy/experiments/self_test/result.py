@@ -8,8 +8,9 @@ import pandas as pd
 
 from roadworthy import statistics
 from roadworthy.core.results import Degraded, Point, Predictions
-from roadworthy.experiments.self_test_record import SelfTestRecord
-from roadworthy.experiments.self_test_words import Doubt, doubts, rows_of, sentences, summary
+from roadworthy.experiments.self_test.gamma import with_gamma
+from roadworthy.experiments.self_test.record import SelfTestRecord
+from roadworthy.experiments.self_test.sentences import Doubt, doubts, rows_of, sentences, summary
 
 SelfTestState = Literal["passed", "not seen", "failed"]
 
@@ -46,11 +47,11 @@ class SelfTest:
         return self.tables["damage"].copy()
 
     def smoothness(self) -> pd.DataFrame:
-        """How far blurring and sharpening alone move the scores of the leading methods."""
+        """How far blurring and sharpening alone move the scores of the leading methods, and γ before and after."""
         return self.tables["smoothness"].copy()
 
     def scope(self) -> pd.DataFrame:
-        """How many imputed images lie outside the 95 % range of real ones, by imputer, order and fraction."""
+        """How many imputed images lie outside the 95 % range of real ones, by imputer, order and fraction; R-OMS."""
         return self.tables["scope"].copy()
 
     def randomization(self) -> pd.DataFrame:
@@ -77,8 +78,11 @@ def self_test_of(
     tables = {
         "known_order": order,
         "damage": damage,
-        "smoothness": statistics.copy_changes(
-            predictions, record.predictions, copies("blurred", "sharpened"), confidence, anytime
+        "smoothness": with_gamma(
+            statistics.copy_changes(
+                predictions, record.predictions, copies("blurred", "sharpened"), confidence, anytime
+            ),
+            record,
         ),
         "scope": statistics.scope(
             record.scope, next(iter(record.leaders), ""), record.orders, record.fractions, confidence

@@ -9,7 +9,7 @@ from roadworthy.evaluation.experiment import POINT_EVALUATORS
 from roadworthy.experiments.pending import Survey
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.plans.plan import LEADERS
-from roadworthy.experiments.self_test_items import LAYERS, NEGATIVE, SAMPLE, WIDTHS
+from roadworthy.experiments.self_test.design import FEW, NEGATIVE, WIDTHS, few_fractions, sample_size
 
 
 class SelfTestWork(NamedTuple):
@@ -22,14 +22,16 @@ def self_test_points(plan: Plan) -> dict[str, int]:
     settings = [setting for setting in plan.settings if setting[2] not in POINT_EVALUATORS]
     if not plan.self_test or not settings:
         return {"swapped": 0, "smoothed": 0, "randomized": 0}
-    leaders, grid = min(LEADERS, len(plan.methods)), len(plan.seeds) * (len(plan.fractions) - 1)
+    above = [fraction for fraction in plan.fractions if fraction > 0]
+    leaders, grid = min(LEADERS, len(plan.methods)), len(plan.seeds) * len(above)
+    few = len(plan.seeds) * len(few_fractions(above))
     widths = sum(len(widths) for widths in WIDTHS.values())
     known = sum(width == Blurred.sigma for width in WIDTHS["blurred"]) if "blurred" in plan.controls else 0
     main = [setting for setting in settings if setting[1:] == settings[0][1:]]
     return {
-        "swapped": (leaders + (NEGATIVE in plan.controls)) * len(settings) * grid,
-        "smoothed": leaders * (widths - known) * len(settings) * grid,
-        "randomized": len(plan.methods) * len(LAYERS) * len(main) * grid,
+        "swapped": (leaders * len(settings) + (NEGATIVE in plan.controls) * len(main)) * grid,
+        "smoothed": leaders * (widths - known) * len(settings) * few,
+        "randomized": len(plan.methods) * len(main) * few,
     }
 
 
@@ -57,10 +59,12 @@ def self_test_work(
     settings = [setting for setting in plan.settings if setting[2] not in POINT_EVALUATORS]
     if not sum(counts.values()):
         return SelfTestWork(0, 0.0)
-    some = min(images, math.ceil(SAMPLE / block_size) * block_size)
+    some, few = (min(images, math.ceil(size / block_size) * block_size) for size in (sample_size(images), FEW))
     mean = sum(point_seconds[imputer] for _, imputer, _ in settings) / len(settings)
     copies = mean * (counts["swapped"] * images + counts["smoothed"] * some)
-    copies += point_seconds[settings[0][1]] * counts["randomized"] * some
+    copies += point_seconds[settings[0][1]] * counts["randomized"] * few
+    # of one method in each order, and of pixels at random; γ costs little beside it
     measured = {(order, imputer) for order, imputer, _ in plan.settings}
+    measured |= {("random", imputer) for _, imputer, _ in plan.settings}
     scope = sum(point_seconds[imputer] for _, imputer in measured) * (len(plan.fractions) - 1) * some
-    return SelfTestWork(sum(counts.values()), copies + scope + map_seconds * len(LAYERS) * some)
+    return SelfTestWork(sum(counts.values()), copies + scope + map_seconds * few)

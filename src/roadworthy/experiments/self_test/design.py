@@ -6,8 +6,9 @@ when early stopping stops.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, product
+from itertools import accumulate
 from math import isqrt
+from typing import NamedTuple
 
 from roadworthy.core.results import Degraded, Point
 from roadworthy.evaluation.experiment import POINT_EVALUATORS, Setting
@@ -15,16 +16,23 @@ from roadworthy.evaluation.token_removal import NAME as TOKEN_REMOVAL
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.items import Block, Item
 
-WIDTHS = {"blurred": (1.0, 2.0, 4.0), "sharpened": (1.0, 2.0)}
+WIDTHS = {"blurred": (1.0, 2.0, 4.0), "sharpened": (1.0,)}
 """of copies that show how far smoothing alone moves a score, in pixels"""
-LAYERS = (0.5, 1.0)
-"""shares of the layers whose weights are shuffled, from the output on"""
-SAMPLE = 500
-"""Images: blocks are added until there are as many, for all but the known order, which needs all of them."""
+SAMPLE, FEW = 500, 100
+"""Images for smoothness and scope: half of all, but not more and not fewer than these, if there are as many."""
 NEGATIVE = "center"
 """The control whose map is the same for every image: nothing is lost if images exchange theirs."""
 AHEAD = 0.618
 """Images take the map of the one about so far ahead, of all."""
+
+
+class _Part(NamedTuple):
+    """Copies, and where they are evaluated."""
+
+    copies: list[Degraded]
+    settings: list[Setting]
+    fractions: tuple[float, ...]
+    blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +62,21 @@ class SelfTestDesign:
 
     @property
     def sample(self) -> tuple[Block, ...]:
-        """Some blocks, evenly spaced among all of them."""
-        return spaced(self.blocks, SAMPLE)
+        """Of which smoothness and scope are measured."""
+        return spaced(self.blocks, sample_size(self.images))
+
+    @property
+    def few(self) -> tuple[Block, ...]:
+        """Those of which all methods are explained once more, on a model with shuffled weights."""
+        return spaced(self.blocks, FEW)
 
     def swapped(self) -> list[Degraded]:
-        negative = [NEGATIVE] if NEGATIVE in self.design.blind_controls else []
-        return [Degraded(name, "swapped") for name in (*self.leaders, *negative)] if self.images > 1 else []
+        return [Degraded(name, "swapped") for name in self.leaders] if self.images > 1 else []
+
+    def negative(self) -> list[Degraded]:
+        """A copy that loses nothing: it shows that the self-test is sound, which needs no second setting."""
+        known = NEGATIVE in self.design.blind_controls and self.images > 1
+        return [Degraded(NEGATIVE, "swapped")] if known else []
 
     def smoothed(self) -> list[Degraded]:
         return [
@@ -67,29 +84,30 @@ class SelfTestDesign:
         ]
 
     def randomized(self) -> list[Degraded]:
-        return [Degraded(name, "randomized", share) for name, share in product(self.design.methods, LAYERS)]
+        return [Degraded(name, "randomized") for name in self.design.methods]
 
     def copies(self) -> dict[str, Degraded]:
-        return {copy.name: copy for copy in (*self.swapped(), *self.smoothed(), *self.randomized())}
+        return {copy.name: copy for copy in (*self.swapped(), *self.negative(), *self.smoothed(), *self.randomized())}
 
     def maps(self) -> int:
         """How many maps of images that is."""
-        return sum(len(copies) * sum(len(block.rows) for block in blocks) for copies, _, blocks in self._parts())
+        return sum(len(part.copies) * sum(len(block.rows) for block in part.blocks) for part in self._parts())
 
     def points(self) -> dict[Point, tuple[Item, ...]]:
         return {
-            point: self._items(point, copy, blocks)
-            for copies, settings, blocks in self._parts()
-            for copy in copies
-            for point in self.design.points([copy.name], settings)
+            point: self._items(point, copy, part.blocks)
+            for part in self._parts()
+            for copy in part.copies
+            for point in self.design.points([copy.name], part.settings, part.fractions)
         }
 
-    def _parts(self) -> list[tuple[list[Degraded], list[Setting], tuple[Block, ...]]]:
-        """Copies, where they are evaluated, and on what."""
+    def _parts(self) -> list[_Part]:
+        every = self.design.fractions
         return [
-            (self.swapped(), self.settings, self.blocks),
-            (self.smoothed(), self.settings, self.sample),
-            (self.randomized(), self.main, self.sample),
+            _Part(self.swapped(), self.settings, every, self.blocks),
+            _Part(self.negative(), self.main, every, self.blocks),
+            _Part(self.smoothed(), self.settings, few_fractions(every), self.sample),
+            _Part(self.randomized(), self.main, few_fractions(every), self.few),
         ]
 
     def _items(self, point: Point, copy: Degraded, blocks: Sequence[Block]) -> tuple[Item, ...]:
@@ -116,6 +134,39 @@ class SelfTestDesign:
             return Item("maps", spec, label, (design.baseline(block),), block)
         return Item("maps", {copy.how: copy.amount}, label, (design.map_item(copy.of, block),), block)
 
+    def measures(self) -> list[Item]:
+        """All but predictions."""
+        return [*self.gamma_items().values(), *self.scope_items().values()]
+
+    def gamma_items(self) -> dict[str, Item]:
+        """The geometry of the leading methods and of their smoothed copies, where linear imputation is used."""
+        imputers = {setting.imputer for setting in self.settings}
+        if not imputers & set(self.linear) or sum(len(block.rows) for block in self.sample) < 2:
+            return {}
+        maps = {name: [self.design.map_item(name, block) for block in self.sample] for name in self.leaders}
+        maps |= {copy.name: [self.map_item(copy, block) for block in self.sample] for copy in self.smoothed()}
+        return {name: self._gamma_item(name, items) for name, items in maps.items()}
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        """The names of the linear imputer."""
+        return self.design.imputers_named("linear")
+
+    def _gamma_item(self, name: str, maps: Sequence[Item]) -> Item:
+        design = self.design
+        orders = list(dict.fromkeys(setting.order for setting in self.settings))
+        fractions = {"fractions": list(few_fractions(design.fractions))}
+        spec = {
+            "measure": "gamma",
+            "seed": design.seeds[0],
+            "threads": design.threads,
+            "orders": {order: design.orders[order] for order in orders},
+            **fractions,
+            **design.unit_spec,
+        }
+        label = {"name": "gamma", "method": name, "orders": orders, **fractions}
+        return Item("audit", spec, label, (*(design.baseline(block) for block in self.sample), *maps))
+
     def scope_items(self) -> dict[str, Item]:
         """Imputer to the measurement of its images, removed by the first of the leading methods."""
         if not self.leaders:
@@ -135,12 +186,30 @@ class SelfTestDesign:
             "imputer": design.imputers[imputer],
             "orders": {name: design.orders[name] for name in orders},
             "fractions": list(design.fractions),
+            "reference": "scatter",
             **design.unit_spec,
         }
         needs = [design.baseline(block) for block in self.sample]
         needs += [design.map_item(method, block) for block in self.sample]
         label = {"name": "scope", "method": method, "imputer": imputer, "orders": orders}
         return Item("audit", spec, label, (*needs, *design.imputer_item(imputer)))
+
+
+def sample_size(images: int) -> int:
+    """
+    >>> [sample_size(images) for images in (50, 200, 600, 10_000)]
+    [100, 100, 300, 500]
+    """
+    return min(SAMPLE, max(FEW, images // 2))
+
+
+def few_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
+    """The smallest, the middle and the largest.
+
+    >>> few_fractions((0.1, 0.3, 0.5, 0.7, 0.9)), few_fractions((0.2, 0.5)), few_fractions((0.3,))
+    ((0.1, 0.5, 0.9), (0.2, 0.5), (0.3,))
+    """
+    return tuple(dict.fromkeys((fractions[0], fractions[(len(fractions) - 1) // 2], fractions[-1])))
 
 
 def spaced(blocks: Sequence[Block], images: int) -> tuple[Block, ...]:

@@ -27,6 +27,10 @@ class SelfTestRecord(NamedTuple):
     orders: Mapping[str, tuple[str, ...]]
     """imputer to orders"""
     fractions: tuple[float, ...]
+    gamma: Mapping[str, Arrays]
+    """leading method or copy to sums of squares of its linear imputation"""
+    linear: tuple[str, ...]
+    """names of the linear imputer, which γ is about"""
     share: float | None = None
     """of the processor time of the run"""
 
@@ -43,17 +47,20 @@ def collect_self_test(state: Survey, store: Store) -> SelfTestRecord | None:
     }
     predictions, _ = statistics.complete_curves(read_predictions(complete, store), state.self_test_points)
     scope_items = {name: item for name, item in design.scope_items().items() if item.id in state.stored}
+    gamma_items = {name: item for name, item in design.gamma_items().items() if item.id in state.stored}
     if not predictions and not scope_items:
         return None
     return SelfTestRecord(
         {name: copy for name, copy in design.copies().items() if any(point.method == name for point in predictions)},
         predictions,
         design.leaders,
-        tuple(copy.of for copy in design.swapped() if copy.of not in design.leaders),
+        tuple(copy.of for copy in design.negative()),
         design.design.seeds[0],
         {name: store.read(item) for name, item in scope_items.items()},
         {name: tuple(item.label["orders"]) for name, item in scope_items.items()},
         design.design.fractions,
+        {name: store.read(item) for name, item in gamma_items.items()},
+        design.linear,
         _share(state, store),
     )
 
@@ -80,7 +87,7 @@ def _degraded(item: Item, others: set[str]) -> bool:
 
 def save_self_test(record: SelfTestRecord, store: RunDirectory) -> dict[str, Any]:
     """Write predictions and measurements; returns what describes them."""
-    order, measured = [], []
+    order, measured, shapes = [], [], []
     for point, predictions in record.predictions.items():
         arrays = prediction_arrays(predictions)
         item = Item("predictions", {**point._asdict(), "subject": checksum(arrays)}, point._asdict())
@@ -92,11 +99,16 @@ def save_self_test(record: SelfTestRecord, store: RunDirectory) -> dict[str, Any
         )
         store.write(item, values)
         measured.append({"imputer": imputer, "orders": record.orders[imputer], "item": item.id})
+    for name, values in record.gamma.items():
+        item = Item("audit", {"measure": "gamma", "method": name, "subject": checksum(values)}, {"method": name})
+        store.write(item, values)
+        shapes.append({"method": name, "item": item.id})
     return {
         "copies": [copy._asdict() for copy in record.copies.values()],  # a manifest sorts the names of a table
         "items": order,
         "scope": measured,
-        **{name: getattr(record, name) for name in ("leaders", "negatives", "seed", "fractions", "share")},
+        "gamma": shapes,
+        **{name: getattr(record, name) for name in ("leaders", "negatives", "seed", "fractions", "linear", "share")},
     }
 
 
@@ -117,5 +129,7 @@ def read_self_test(store: RunDirectory, facts: Mapping[str, Any] | None) -> Self
         {row["imputer"]: store.read_file(store.path("audit", row["item"]))[1] for row in facts["scope"]},
         {row["imputer"]: tuple(row["orders"]) for row in facts["scope"]},
         tuple(facts["fractions"]),
+        {row["method"]: store.read_file(store.path("audit", row["item"]))[1] for row in facts["gamma"]},
+        tuple(facts["linear"]),
         facts["share"],
     )

@@ -1,7 +1,7 @@
 """What `truth_test` found: how far each benchmark recovers the true order, and how it compares with another one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import pandas as pd
@@ -25,6 +25,8 @@ class TruthTest:
     orders: Mapping[str, Sequence[Sequence[str]]]
     """world to names of maps, best first; those in one group are equally good"""
     confidence: float = CONFIDENCE
+    own_orders: Mapping[tuple[str, str], Sequence[Sequence[str]]] = field(default_factory=dict)
+    """(benchmark, world) to another order: where maps are pooled to units, their true order may change"""
 
     def recoveries(self) -> pd.DataFrame:
         """benchmark, world, draw, whole, pairs, spearman: how far the order was recovered in each draw.
@@ -33,10 +35,18 @@ class TruthTest:
         `spearman`: correlation with the true ranks.
         """
         rows = [
-            (*place, *recovery(dict(zip(block["map"], block["score"], strict=True)), self.orders[str(place[1])]))
+            (
+                *place,
+                *recovery(
+                    dict(zip(block["map"], block["score"], strict=True)), self._order(str(place[0]), str(place[1]))
+                ),
+            )
             for place, block in self.scores.groupby(["benchmark", "world", "draw"], sort=False)
         ]
         return pd.DataFrame(rows, columns=["benchmark", "world", "draw", *_MEASURES])
+
+    def _order(self, benchmark: str, world: str) -> Sequence[Sequence[str]]:
+        return self.own_orders.get((benchmark, world), self.orders[world])
 
     def table(self) -> pd.DataFrame:
         """One row per benchmark and world, then one per benchmark for all worlds: means over draws, with intervals.

@@ -9,10 +9,11 @@ from roadworthy.audit.truth import WORLDS, World
 from roadworthy.core.errors import InputError
 from roadworthy.core.progress import ProgressBar
 from roadworthy.evaluation.experiment import POINT_EVALUATORS, TRAINED_EVALUATORS
+from roadworthy.evaluation.units import Patches
 from roadworthy.experiments.arguments import checked_integer, several
 from roadworthy.experiments.compare import compare
-from roadworthy.experiments.recovered_order import TruthTest
 from roadworthy.experiments.registry import suggestion
+from roadworthy.experiments.self_test.recovered_order import TruthTest
 from roadworthy.statistics import SCORES, Value, blocks
 from roadworthy.training.recipe import Recipe
 
@@ -36,6 +37,8 @@ class Benchmark(NamedTuple):
 
 IDEAL = "ideal"
 """the imputer of each world that knows what nobody knows: `rw.truth.IdealRemoval`"""
+PATCHES = Patches(4)
+"""what is planted fills cells of this size, so no units fit these worlds better"""
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     Benchmark("ideal", IDEAL),
@@ -50,6 +53,9 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     Benchmark("blur", "blur"),
     Benchmark("deletion (fixed)", "fixed", score="morf", value="probability"),
     Benchmark("insertion (blur)", "blur", score="lerf", value="probability"),
+    Benchmark("ideal, patches", IDEAL, units=PATCHES),
+    Benchmark("ROAD, patches", "linear", units=PATCHES),
+    Benchmark("fixed, patches", "fixed", units=PATCHES),
     Benchmark("fine-tuned, linear", "linear", "fine-tuned"),
     Benchmark("fine-tuned, fixed", "fixed", "fine-tuned"),
     Benchmark("ROAR", "fixed", "retrain", score="morf"),
@@ -107,6 +113,7 @@ def truth_test(
         if draw < (trained_draws if group[0].trains else draws)
     ]
     rows, orders = [], {}
+    own: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
     bar = ProgressBar("self-test", progress, sum(map(_cost, tasks)))
     bar.start()
     try:
@@ -114,12 +121,18 @@ def truth_test(
             draw, name, group = task
             world = WORLDS[name](seed + draw, images)
             orders[name] = world.order
+            own |= own_orders(world, group)
             rows += [(one.name, name, draw, *scored) for one, scored in scores_of(world, group)]
             bar.advance(_cost(task))
     finally:
         bar.stop()
     table = pd.DataFrame(rows, columns=["benchmark", "world", "draw", "map", "score"])
-    return TruthTest(_in_order(table, "benchmark", wanted), orders)
+    return TruthTest(_in_order(table, "benchmark", wanted), orders, own_orders=own)
+
+
+def own_orders(world: World, benchmarks: Iterable[Benchmark]) -> dict[tuple[str, str], tuple[tuple[str, ...], ...]]:
+    """The orders with which benchmarks are compared that pool maps to patches."""
+    return {(one.name, world.name): world.patch_order for one in benchmarks if one.units is PATCHES}
 
 
 def scores_of(world: World, group: Sequence[Benchmark]) -> list[tuple[Benchmark, tuple[str, float]]]:
