@@ -169,7 +169,7 @@ def line_gradient(
 
 
 def _target_logits(network: nn.Module, inputs: Tensor, targets: Labels) -> Tensor:
-    logits = network(inputs)
+    logits: Tensor = network(inputs)
     if not logits.requires_grad:
         raise ModelError("no gradient reaches the input: the model detaches it or runs under no_grad()")
     return logits.gather(1, targets[:, None]).sum()

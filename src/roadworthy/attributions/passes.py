@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn.grad import conv2d_input
 from torch.overrides import TorchFunctionMode
 
 _TOLERANCE = 1e-3
@@ -27,14 +28,11 @@ _SAME: "WeakKeyDictionary[nn.Module, bool]" = WeakKeyDictionary()
 
 def faster(network: Any, inputs: Tensor) -> bool:
     """Whether the network can be passed in the faster way."""
-    if not (isinstance(network, nn.Module) and inputs.device.type == "cpu" and inputs.dtype == torch.float32):
+    if not isinstance(network, nn.Module) or network.training or torch.is_autocast_enabled("cpu"):
         return False
-    if (
-        network.training
-        or inputs.ndim != 4
-        or not torch.backends.mkldnn.is_available()
-        or torch.is_autocast_enabled("cpu")
-    ):
+    if inputs.device.type != "cpu" or inputs.dtype != torch.float32 or inputs.ndim != 4:
+        return False
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     if network not in _SAME:
         _SAME[network] = not any(map(_compiled, network.modules())) and _same(network, inputs[:2].detach())
@@ -73,7 +71,7 @@ class _Line:
         self.total: Tensor | None = None
 
     def points(self, positions: Sequence[float], weights: Sequence[float]) -> Tensor:
-        return _Points.apply(self.receptor, self.origin, self.path, positions, weights)  # type: ignore[no-any-return]
+        return _Points.apply(self.receptor, self.origin, self.path, positions, weights)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _Points(torch.autograd.Function):
@@ -89,14 +87,14 @@ class _Points(torch.autograd.Function):
         ctx.weights = weights
         size = (len(positions) * len(path), *path.shape[1:])
         points = path.new_empty(size).contiguous(memory_format=torch.channels_last)
-        for position, part in zip(positions, points.split(len(path)), strict=True):
+        for position, part in zip(positions, torch.split(points, len(path)), strict=True):
             torch.add(origin, path, alpha=position, out=part)
         return points
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor | None, ...]:
-        parts = gradients.split(len(gradients) // len(ctx.weights))
+        parts = torch.split(gradients, len(gradients) // len(ctx.weights))
         total = ctx.weights[0] * parts[0]
         for weight, part in zip(ctx.weights[1:], parts[1:], strict=True):
             total.add_(part, alpha=weight)
@@ -133,7 +131,7 @@ class Lines:
         origin, path = self._inputs.origin, self._inputs.path
 
         def back(gradient: Tensor) -> Tensor:
-            return torch.nn.grad.conv2d_input(path.shape, weight, gradient, *options)
+            return conv2d_input(path.shape, weight, gradient, *options)  # type: ignore[no-any-return, no-untyped-call]
 
         with torch.no_grad():
             start = origin + torch.zeros_like(path[:1])
@@ -165,7 +163,7 @@ class _BatchNorm(torch.autograd.Function):
         return F.batch_norm(x, mean, var, weight, bias, eps=eps)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor | None, ...]:
         (factor,) = ctx.saved_tensors
         return gradients * factor.reshape(-1, *[1] * (gradients.ndim - 2)), None, None, None, None, None
@@ -195,7 +193,7 @@ class FasterPass(TorchFunctionMode):
         groups: int = 1,
     ) -> Tensor:
         options = (stride, padding, dilation, groups)
-        if not (_constant(weight, bias) and input.is_contiguous(memory_format=torch.channels_last)):
+        if not (_lasting(weight, bias) and input.is_contiguous(memory_format=torch.channels_last)):
             return F.conv2d(input, weight, bias, *options)
         if self._lines and self._lines.are(input) and weight.dtype == input.dtype and not isinstance(padding, str):
             return self._lines.convolved(weight, bias, *options)
@@ -224,9 +222,15 @@ def _batch_norm(
         or not _constant(running_mean, running_var, weight, bias)
     ):
         return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-    return _BatchNorm.apply(input, running_mean, running_var, weight, bias, eps)  # type: ignore[no-any-return]
+    return _BatchNorm.apply(input, running_mean, running_var, weight, bias, eps)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _constant(*parameters: Tensor | None) -> bool:
     """Whether they cannot depend on the inputs."""
     return all(p is None or isinstance(p, nn.Parameter) or not p.requires_grad for p in parameters)
+
+
+def _lasting(*parameters: Tensor | None) -> bool:
+    """Whether they are the network's own. A weight that is computed in each pass, such as a normalized one, may later
+    have its place in memory, by which we recognize it, taken by another."""
+    return all(p is None or isinstance(p, nn.Parameter) for p in parameters)

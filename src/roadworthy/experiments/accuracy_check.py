@@ -15,6 +15,7 @@ from roadworthy.core.types import UNLABELED, Dataset, Images
 from roadworthy.datasets import first
 from roadworthy.datasets.subsets import First, RandomAccess, picked
 from roadworthy.evaluation.experiment import Experiment
+from roadworthy.experiments.worker import WholeImages
 from roadworthy.models.prediction import predict
 
 _IMAGES = 256
@@ -33,21 +34,29 @@ _CAUSES = (
 )
 
 
-def check_accuracy(experiment: Experiment) -> None:
-    """Warn if the plain accuracy shows that something is wrong with the model's inputs or the labels."""
-    right, labels, classes = _right(experiment, _sample(experiment.data, _IMAGES), lambda images: images)
+def check_accuracy(experiment: Experiment) -> WholeImages:
+    """Warn if the plain accuracy shows that something is wrong with the model's inputs or the labels.
+
+    Returns what was predicted, so that nobody predicts it again.
+    """
+    predicted: WholeImages = {}
+    right, labels, classes = _right(experiment, _sample(experiment.data, _IMAGES), lambda images: images, predicted)
+    if text := _complaint(experiment, right, labels, classes):
+        warnings.warn(text, LowAccuracyWarning, stacklevel=4)
+    return predicted
+
+
+def _complaint(experiment: Experiment, right: list[bool], labels: list[int], classes: int) -> str:
     counts = Counter(labels)
     if len(counts) < 2:  # no labels, or a single class, whose accuracy says little about the model
-        return
+        return ""
     hits, images, majority = sum(right), len(right), max(counts.values()) / len(right)
     measured = f"the model is right on {hits} of {images} images ({hits / images:.1%})"
     if hits < 0.9 * images and (better := _better_normalization(experiment)):
-        text = f"{measured}, {better}: its normalization seems to be forgotten or done twice"
-    elif suspicious(hits, images, 1 / classes, majority):
-        text = f"{measured}; chance is {1 / classes:.1%}, and the most frequent label has {majority:.1%}: {_CAUSES}"
-    else:
-        return
-    warnings.warn(text, LowAccuracyWarning, stacklevel=4)
+        return f"{measured}, {better}: its normalization seems to be forgotten or done twice"
+    if suspicious(hits, images, 1 / classes, majority):
+        return f"{measured}; chance is {1 / classes:.1%}, and the most frequent label has {majority:.1%}: {_CAUSES}"
+    return ""
 
 
 def suspicious(hits: int, images: int, chance: float, majority: float) -> bool:
@@ -84,14 +93,19 @@ def _normalizing(mean: _Values, std: _Values) -> Callable[[Images], Tensor]:
 
 
 def _right(
-    experiment: Experiment, data: Dataset, change: Callable[[Images], Tensor]
+    experiment: Experiment, data: Dataset, change: Callable[[Images], Tensor], predicted: WholeImages | None = None
 ) -> tuple[list[bool], list[int], int]:
-    """Whether the model is right on each labeled image after `change`; their labels; the number of its classes."""
+    """Whether the model is right on each labeled image after `change`; their labels; the number of its classes.
+
+    Probabilities are put into `predicted`, if given.
+    """
     right: list[bool] = []
     labels: list[int] = []
     classes = 0
     for batch in data.batches(experiment.batch_size):
         probabilities = predict(experiment.model, change(batch.images), experiment.device)
+        if predicted is not None:
+            predicted[tuple(batch.ids.tolist())] = probabilities
         known, classes = batch.labels != UNLABELED, probabilities.shape[1]
         right += (probabilities.argmax(dim=1) == batch.labels)[known].tolist()
         labels += batch.labels[known].tolist()

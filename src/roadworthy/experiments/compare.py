@@ -195,9 +195,9 @@ def compare(
     store.expect(_size_of_maps(experiment, design))
     with eval_mode(experiment.model, experiment.device), Bar("comparing", progress) as bar:
         bar.on_stage(REHEARSAL)
-        noted = rehearse(experiment, shares, design.seeds[0])
+        noted, predicted = rehearse(experiment, shares, design.seeds[0])
         group_key = grouping({name: source_of(method) for name, method in experiment.methods.items()})
-        executor = InProcess(Worker(experiment), raises=True)
+        executor = InProcess(Worker(experiment, predicted=predicted), raises=True)
         state = execute(replace(design, self_test=False), store, executor, group_key, bar)
         if design.self_test:
             try:

@@ -31,7 +31,7 @@ from roadworthy.experiments.recorded import as_predictions, prediction_arrays
 from roadworthy.experiments.self_test.measures import copied_maps
 from roadworthy.experiments.worker import Computed, Inputs, Worker, block_of, of_kind, threads
 from roadworthy.models.outputs import recognized
-from roadworthy.models.prediction import accelerated, eval_mode, predict, with_labels
+from roadworthy.models.prediction import accelerated, eval_mode, with_labels
 from roadworthy.training.gain import GainRecipe, train_gain
 from roadworthy.training.loop import curve as training_curve
 from roadworthy.training.trainer import TrainingResult, readable
@@ -49,7 +49,7 @@ def _baseline(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint:
     for item in items:
         parts = []
         for _, batch in worker.batch(block_of(item)).split(experiment.batch_size):
-            probabilities = predict(experiment.model, batch.images, experiment.device)
+            probabilities = worker.predict(batch)
             known = with_labels(batch, probabilities)
             targets = probabilities.argmax(dim=1) if experiment.target == "prediction" else known.labels
             parts.append(predictions(known, targets, probabilities))

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 from roadworthy.attributions import PrecomputedMaps
 from roadworthy.attributions.maps import as_maps
@@ -17,6 +18,7 @@ from roadworthy.evaluation.part_checks import check_imputed, check_probabilities
 from roadworthy.evaluation.sweep import explain, imputed
 from roadworthy.evaluation.token_removal import check_token_removal, evaluator_of
 from roadworthy.experiments.accuracy_check import check_accuracy
+from roadworthy.experiments.worker import WholeImages
 from roadworthy.models.prediction import eval_mode, predict, with_labels
 from roadworthy.training.gain import GainRecipe
 
@@ -24,21 +26,24 @@ REHEARSAL = "trying everything on two images"
 """What this stage is called; the first time on a machine, it also compiles the solver."""
 
 
-def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int = 2) -> list[str]:
-    """Explain a few images with every method; remove, impute and predict with every order and imputer.
+class Rehearsed(NamedTuple):
+    noted: list[str]
+    """our own warnings, so that they can stand in the results too: on a terminal they are soon lost"""
+    predicted: WholeImages
 
-    Returns the texts of our own warnings, so that they can stand in the results too: on a terminal they are soon lost.
-    """
+
+def rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int = 2) -> Rehearsed:
+    """Explain a few images with every method; remove, impute and predict with every order and imputer."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _rehearse(experiment, fractions, seed, images)
+        predicted = _rehearse(experiment, fractions, seed, images)
     for warning in caught:
         warnings.warn(warning.message, warning.category, stacklevel=3)
     own = [str(warning.message) for warning in caught if warning.category.__module__ == errors.__name__]
-    return list(dict.fromkeys(own))
+    return Rehearsed(list(dict.fromkeys(own)), predicted)
 
 
-def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int) -> None:
+def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, images: int) -> WholeImages:
     for name, method in experiment.methods.items():
         if isinstance(method, PrecomputedMaps):
             _check_maps(name, method, experiment)
@@ -65,7 +70,7 @@ def _rehearse(experiment: Experiment, fractions: Iterable[float], seed: int, ima
                 for removed, filled in imputed(imputer, batch, ranks[order], [max(fractions)], key):
                     check_imputed(name, batch, removed, filled)
                     check_probabilities(evaluator(filled, removed))
-        check_accuracy(experiment)
+        return check_accuracy(experiment)
 
 
 def _check_outputs(experiment: Experiment) -> None:

@@ -153,7 +153,7 @@ def run_plan(
         if survey(prepared.design, store).missing:
             check_training(plan, prepared.experiment)
             listener.on_stage(REHEARSAL)
-            noted = rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0])
+            noted = rehearse(prepared.experiment, prepared.design.fractions, plan.seeds[0]).noted
             store.write_manifest({**store.manifest(), "noted": noted})
         chosen = prepared.executor(executor, jobs, address)
         state = execute(prepared.design, store, chosen, prepared.group_key, listener)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from roadworthy.core.device import moved, sweep_device
 from roadworthy.core.errors import DataError, InputError
@@ -17,22 +18,28 @@ from roadworthy.experiments.inputs import first_images
 from roadworthy.experiments.items import Arrays, Block, Item, fingerprint_block
 from roadworthy.imputers import Gain
 from roadworthy.imputers.solvers.multigrid import compile_now
-from roadworthy.models.prediction import fastest_device
+from roadworthy.models.prediction import fastest_device, predict
 from roadworthy.training.gain import GainRecipe
 from roadworthy.training.recipe import Recipe
 
 Inputs = Mapping[str, Arrays]
 """Arrays of the items that are needed, by id."""
+WholeImages = dict[tuple[int, ...], Tensor]
+"""Probabilities of images as they are, by the ids of the batch that was predicted at once."""
 Computed = Iterator[tuple[Item, Arrays]]
 
 
 class Worker:
     """An experiment that is ready to compute; it keeps the block it read last."""
 
-    def __init__(self, experiment: Experiment, verify: bool = False):
-        """`verify`: compare every block with its fingerprint, because another process named it."""
+    def __init__(self, experiment: Experiment, verify: bool = False, predicted: WholeImages | None = None):
+        """`verify`: compare every block with its fingerprint, because another process named it.
+
+        `predicted`: what the rehearsal predicted with the same threads; the same batch gives the same bytes again.
+        """
         compile_now(*first_images(experiment.data, 1).shape[-2:])  # once per machine; its time belongs to no item
         self.experiment, self.verify = experiment, verify
+        self._predicted = predicted or {}
         self._data: dict[str, Dataset] = {"test": experiment.data}
         if experiment.train is not None:
             self._data["train"] = experiment.train
@@ -58,6 +65,11 @@ class Worker:
             units = None if batch.units is None else batch.units.to(device)
             self._placed[block.split] = batch, replace(batch, images=moved(batch.images, device), units=units)
         return self._placed[block.split][1]
+
+    def predict(self, batch: Batch) -> Tensor:
+        """Probabilities of images as they are."""
+        known = self._predicted.get(tuple(batch.ids.tolist()))
+        return predict(self.experiment.model, batch.images, self.experiment.device) if known is None else known
 
     def _check(self, batch: Batch, block: Block) -> None:
         check_batch(batch, self._data[block.split].ids[list(block.rows)])

@@ -1,7 +1,5 @@
 """The faster passes give the gradients of torch's own way, and leave networks alone that they do not fit."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -81,6 +79,22 @@ class OfItself(Net):
         return super().forward(x) + slope.mean(dim=(2, 3)).sum(dim=1, keepdim=True)
 
 
+class Frozen(nn.Module):
+    """Weights without gradients that are computed in each pass, each when the one before is gone."""
+
+    def __init__(self):
+        super().__init__()
+        with Key(2).torch_rng():
+            layers = [nn.Conv2d(3, 3, 3, padding=1) for _ in range(6)]
+            for layer in layers:
+                nn.utils.parametrizations.spectral_norm(layer)
+            self.layers = nn.Sequential(*layers)
+        self.eval().requires_grad_(False)
+
+    def forward(self, x):
+        return self.layers(x).tanh().mean(dim=(2, 3))
+
+
 def literal(network, inputs, targets):
     inputs = inputs.clone().requires_grad_()
     logits = network(inputs)
@@ -101,6 +115,7 @@ NETWORKS = {
     "same padding": lambda: Net(nn.Conv2d(3, 6, 3, padding="same")),
     "reflecting padding": lambda: Net(nn.Conv2d(3, 6, 3, padding=1, padding_mode="reflect", bias=False)),
     "weight norm": lambda: Net(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 6, 3))).eval(),
+    "frozen spectral norm": Frozen,
 }
 
 
@@ -122,11 +137,10 @@ def test_the_weighted_sum_along_a_line_is_that_of_single_gradients(name, origin,
 
 
 def test_a_convolution_of_the_inputs_goes_back_once_for_all_steps(monkeypatch):
-    calls, conv2d_input = [], torch.nn.grad.conv2d_input
-    counted = SimpleNamespace(conv2d_input=lambda *given: calls.append(given) or conv2d_input(*given))
+    calls, conv2d_input = [], passes.conv2d_input
     network = Net()
     assert passes.faster(network, INPUTS)
-    monkeypatch.setattr(torch.nn, "grad", counted)
+    monkeypatch.setattr(passes, "conv2d_input", lambda *given: calls.append(given) or conv2d_input(*given))
     IntegratedGradients(steps=50).maps(network, INPUTS, TARGETS)
     assert len(calls) == 1
 

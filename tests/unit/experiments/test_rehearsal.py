@@ -12,7 +12,10 @@ from scipy.stats import binom
 import gains
 import roadworthy as rw
 import worlds
+from roadworthy.core.device import CPU
 from roadworthy.experiments.accuracy_check import suspicious
+from roadworthy.experiments.worker import Worker
+from roadworthy.models.prediction import predict
 
 WORLD = worlds.quadrants(n=16)
 
@@ -260,3 +263,40 @@ def test_warnings_of_the_rehearsal_stand_in_the_results_and_survive_saving(tmp_p
     assert first["kind"] == "noted before the run"
     assert "bad changed the images" in str(comparison).replace("Bad", "bad")
     assert rw.load(comparison.save(tmp_path / "run")).warnings().iloc[0].equals(first)
+
+
+class CountingModel(torch.nn.Module):
+    """A model that counts the images it predicts."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network, self.images = network, 0
+
+    def forward(self, inputs):
+        self.images += len(inputs)
+        return self.network(inputs)
+
+
+def images_predicted(n, **options):
+    world = worlds.quadrants(n=n)
+    model = CountingModel(world.model)
+    comparison = rw.compare(
+        model, (world.images, world.labels), {"mine": world.images.sum(dim=1).numpy()}, fractions=(0.5,),
+        orders=("morf",), controls=(), progress=False, batch_size=8, **options,
+    )  # fmt: skip
+    return model.images, comparison
+
+
+def test_up_to_256_images_are_predicted_once_as_they_are():
+    # 8 more images are predicted whole and at one fraction; what is tried on the first images stays the same.
+    (fewer, _), (more, _) = images_predicted(16), images_predicted(24)
+    assert more - fewer == 8 * 2
+
+
+def test_what_the_check_predicted_is_what_the_comparison_would_predict(monkeypatch):
+    _, reused = images_predicted(20)
+    monkeypatch.setattr(Worker, "predict", lambda worker, batch: predict(worker.experiment.model, batch.images, CPU))
+    _, again = images_predicted(20)
+    for point, predictions in reused.predictions.items():
+        for field in ("ids", "labels", "predicted", "probability"):
+            assert getattr(predictions, field).tobytes() == getattr(again.predictions[point], field).tobytes()
