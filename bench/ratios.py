@@ -27,13 +27,15 @@ import torch
 
 RESULTS = Path(__file__).with_name("ratios.json")
 KINDS = ("scatter", "blobs")
-COUNTS = {32: 128, 224: 24}
+COUNTS = {32: 128, 224: 32}
 """Images of a comparison by size."""
+ROUNDS = {32: 5, 224: 2}
+"""of a comparison between forward passes, of which the medians count"""
 FEW = {
-    32: ["--images", "16", "--steps", "5", "--ig-samples", "2", "--gb-samples", "10"],
-    224: ["--images", "2", "--steps", "4", "--ig-samples", "2", "--gb-samples", "6"],
+    32: ["--images", "16", "--steps", "10", "--ig-samples", "2", "--gb-samples", "10"],
+    224: ["--images", "2", "--steps", "8", "--ig-samples", "2", "--gb-samples", "6"],
 }
-"""Settings of the maps by size: few, because Captum's take long."""
+"""Settings of the maps by size: few, because Captum's take long; more steps share more of a first convolution."""
 
 
 def imputation(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
@@ -43,7 +45,7 @@ def imputation(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
 
 def compared(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
     for kind in KINDS:
-        yield from comparison.measured(size, COUNTS[size], kind, rounds=1)
+        yield from comparison.measured(size, COUNTS[size], kind, rounds=ROUNDS[size])
 
 
 def maps(size: int, only: list[str]) -> Iterator[dict[str, Any]]:

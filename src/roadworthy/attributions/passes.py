@@ -1,6 +1,7 @@
 """Passes for gradients that are faster on a CPU and the same up to rounding; the network is used as it is.
 
-- Inputs, and weights of convolutions, are stored pixel by pixel (`channels_last`).
+- Inputs, and weights of convolutions, are stored pixel by pixel (`channels_last`). No gradient of weights is computed,
+  which torch may get wrong in this format (`training/loop.py`).
 - Batch normalization in eval mode multiplies on its way back; torch's computes gradients of its parameters, too.
 - Of a line `origin + position · path` only the weighted sum of gradients is needed. A convolution that reads the inputs
   is itself such a line: it is computed at origin and path alone, and gradients are summed before they pass it.

@@ -1,7 +1,7 @@
 """A faster copy of a model, for long runs on frozen weights: fused layers, channels last, compiled.
 
 Its logits are the same up to rounding. Gradients are, too, but for ReLUs whose input is nearly 0: rounding may switch
-one on or off, which changes the gradient at some pixels. So nothing of this is done unasked; docs/performance.md has
+one on or off, which changes the gradient at some pixels. So layers are not changed unasked; docs/performance.md has
 figures.
 """
 
