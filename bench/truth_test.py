@@ -50,7 +50,8 @@ def collected(folder: Path) -> TruthTest:
 
 def cell(row: pd.Series, measure: str) -> str:
     scale, digits = (1, ".2f") if measure == "spearman" else (100, ".0f")
-    value, low, high = (f"{scale * row[measure + end]:{digits}}" for end in ("", "_low", "_high"))
+    # 0 is added so that a rounding error below it is not shown as −0
+    value, low, high = (f"{round(scale * row[measure + end], 2) + 0:{digits}}" for end in ("", "_low", "_high"))
     return f"{value} [{low}, {high}]"
 
 
