@@ -66,11 +66,10 @@ def solve(images: Images, removed: Removed, weights: tuple[float, float], noise:
                 filled, iterations, errors,
             )  # fmt: skip
 
-    if threads == 1:
-        work()
-    else:
-        for future in [_pool(getpid(), threads).submit(work) for _ in range(threads)]:
-            future.result()
+    others = [_pool(getpid(), threads).submit(work) for _ in range(threads - 1)]
+    work()
+    for other in others:
+        other.result()
     refuse_failures(errors, iterations, (height, width))
     return torch.from_numpy(filled).to(images.device)
 
