@@ -108,7 +108,8 @@ def scope(table: pd.DataFrame) -> pd.DataFrame:
 
 def randomization(table: pd.DataFrame) -> pd.DataFrame:
     table = table[table["leading"]]
-    shown = {"method": table["method"], "score": numbers(table["original"])}
+    shown = {"method": table["method"], "layers": table["amount"].map("{:.0%}".format)}
+    shown |= {"score": numbers(table["original"])}
     shown |= {"with shuffled weights": numbers(table["value"])}
     return pd.DataFrame({**shown, "change": interval(table, "change", "low", "high"), "state": table["state"]})
 

@@ -135,19 +135,20 @@ def test_copies_of_leading_methods_are_missing_before_it_is_known_which_they_are
 def test_the_self_test_is_counted_as_it_is_run(project):
     plan = project.write_plan(evaluation={"self_test": None, "controls": ["center"]})
     store = RunDirectory(project.store)
-    # own, G and center swapped; own and G at 4 widths; own and G with shuffled weights; 2 orders, 2 fractions
-    assert self_test_points(plan) == {"swapped": 3 * 4, "smoothed": 2 * 4 * 4, "randomized": 2 * 4}
-    assert missing_counts(plan, store)["self-test"] == 12 + 32 + 8
+    # own, G and center swapped; own and G at 4 widths; own and G with half and all layers shuffled; 2 orders, 2
+    # fractions
+    assert self_test_points(plan) == {"swapped": 3 * 4, "smoothed": 2 * 4 * 4, "randomized": 2 * 2 * 4}
+    assert missing_counts(plan, store)["self-test"] == 12 + 32 + 16
     (tested,) = [work for work in estimate(plan, missing_counts(plan, store)).work if work.kind == "self-test"]
-    assert (tested.number, tested.missing) == (52, 52)
+    assert (tested.number, tested.missing) == (60, 60)
     assert tested.seconds > 0
     run(project.path, project.store, progress=False)
     state = survey(prepare(plan).design, store)
-    assert sum(point.fraction > 0 for point in state.self_test_points) == 52
+    assert sum(point.fraction > 0 for point in state.self_test_points) == 60
     assert missing_counts(plan, store)["self-test"] == 0
     # of five fractions, smoothed and randomized copies have three; center is swapped for one imputer
     more = replace(plan, fractions=(0.0, 0.1, 0.3, 0.5, 0.7, 0.9), imputers={"linear": {}, "fixed": {}})
-    assert self_test_points(more) == {"swapped": (2 * 2 + 1) * 10, "smoothed": 2 * 4 * 2 * 6, "randomized": 2 * 6}
+    assert self_test_points(more) == {"swapped": (2 * 2 + 1) * 10, "smoothed": 2 * 4 * 2 * 6, "randomized": 2 * 2 * 6}
 
 
 def test_before_there_are_weights_all_is_missing_and_no_image_is_read(project):

@@ -451,7 +451,7 @@ def test_the_ready_made_plans_are_valid(path):
 
 
 def test_the_ready_made_plans_are_found():
-    assert len(PLANS) == 25
+    assert len(PLANS) == 26
 
 
 def test_reading_plans_imports_no_engine():

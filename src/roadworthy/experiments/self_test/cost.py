@@ -9,7 +9,7 @@ from roadworthy.evaluation.experiment import POINT_EVALUATORS
 from roadworthy.experiments.pending import Survey
 from roadworthy.experiments.plans import Plan
 from roadworthy.experiments.plans.plan import LEADERS
-from roadworthy.experiments.self_test.design import FEW, NEGATIVE, WIDTHS, few_fractions, sample_size
+from roadworthy.experiments.self_test.design import FEW, LAYERS, NEGATIVE, WIDTHS, few_fractions, sample_size
 
 
 class SelfTestWork(NamedTuple):
@@ -31,7 +31,7 @@ def self_test_points(plan: Plan) -> dict[str, int]:
     return {
         "swapped": (leaders * len(settings) + (NEGATIVE in plan.controls) * len(main)) * grid,
         "smoothed": leaders * (widths - known) * len(settings) * few,
-        "randomized": len(plan.methods) * len(main) * few,
+        "randomized": len(plan.methods) * len(LAYERS) * len(main) * few,
     }
 
 
@@ -67,4 +67,4 @@ def self_test_work(
     measured = {(order, imputer) for order, imputer, _ in plan.settings}
     measured |= {("random", imputer) for _, imputer, _ in plan.settings}
     scope = sum(point_seconds[imputer] for _, imputer in measured) * (len(plan.fractions) - 1) * some
-    return SelfTestWork(sum(counts.values()), copies + scope + map_seconds * few)
+    return SelfTestWork(sum(counts.values()), copies + scope + map_seconds * len(LAYERS) * few)

@@ -6,7 +6,7 @@ when early stopping stops.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, product
 from math import isqrt
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from roadworthy.experiments.items import Block, Item
 
 WIDTHS = {"blurred": (1.0, 2.0, 4.0), "sharpened": (1.0,)}
 """of copies that show how far smoothing alone moves a score, in pixels"""
+LAYERS = (0.5, 1.0)
+"""shares of the layers whose weights are shuffled, from the output on"""
 SAMPLE, FEW = 500, 100
 """Images for smoothness and scope: half of all, but not more and not fewer than these, if there are as many."""
 NEGATIVE = "center"
@@ -84,7 +86,7 @@ class SelfTestDesign:
         ]
 
     def randomized(self) -> list[Degraded]:
-        return [Degraded(name, "randomized") for name in self.design.methods]
+        return [Degraded(name, "randomized", share) for name, share in product(self.design.methods, LAYERS)]
 
     def copies(self) -> dict[str, Degraded]:
         return {copy.name: copy for copy in (*self.swapped(), *self.negative(), *self.smoothed(), *self.randomized())}

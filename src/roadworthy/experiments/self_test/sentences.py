@@ -64,7 +64,7 @@ def doubts(tables: Tables) -> tuple[Doubt, ...]:
             if text:
                 found.append(Doubt(row.method, key.imputer, key.evaluator, text))
     for row in rows_of(tables["randomization"]):
-        if row.leading and row.state == "does not fall":
+        if row.leading and row.amount == 1 and row.state == "does not fall":
             text = f"{row.method} keeps its score if the weights of the model are shuffled: {_change(row)}."
             found.append(Doubt(row.method, row.imputer, row.evaluator, text))
     return tuple(found)
@@ -181,7 +181,7 @@ def _point(order: str, fraction: float) -> str:
 
 
 def _randomization(table: pd.DataFrame) -> list[str]:
-    rows = table[table["leading"].astype(bool)]
+    rows = table[table["leading"].astype(bool) & (table["amount"] == 1)]
     if rows.empty:
         return []
     by_state = {state: rows.loc[rows["state"] == state, "method"].tolist() for state in rows["state"].unique()}

@@ -137,7 +137,7 @@ def _damage(table: pd.DataFrame) -> pd.DataFrame:
 
 def _changes(table: pd.DataFrame) -> pd.DataFrame:
     shown = table[table["leading"].astype(bool)]
-    words = {"blurred": "blurred, {:g} pixels", "sharpened": "sharpened, {:g} pixels", "randomized": "weights shuffled"}
+    words = {"blurred": "blurred, {:g} pixels", "sharpened": "sharpened, {:g} pixels", "randomized": "{:.0%} of layers"}
     copies = [words[how].format(amount) for how, amount in zip(shown["how"], shown["amount"], strict=True)]
     columns = {
         "method": shown["method"],
@@ -215,8 +215,8 @@ _PARTS = {
     ),
     "randomization": (
         "Do the maps depend on what the model learned?",
-        "Maps of some of the images, computed on a model with shuffled weights, and evaluated on the real "
-        "model at at most three fractions. A score "
+        "Maps of some of the images, computed on a model with shuffled weights, from the output on, and evaluated on "
+        "the real model at at most three fractions. A score "
         "that does not fall is not owed to what the model learned; one near 0 has nowhere to fall.",
         _changes,
     ),
