@@ -48,8 +48,9 @@ def _baseline(worker: Worker, items: Sequence[Item], inputs: Inputs, checkpoint:
     experiment = worker.experiment
     for item in items:
         parts = []
-        for _, batch in worker.batch(block_of(item)).split(experiment.batch_size):
-            probabilities = worker.predict(batch)
+        block = block_of(item)
+        for _, batch in worker.batch(block).split(experiment.batch_size):
+            probabilities = worker.predict(batch, block.split)
             known = with_labels(batch, probabilities)
             targets = probabilities.argmax(dim=1) if experiment.target == "prediction" else known.labels
             parts.append(predictions(known, targets, probabilities))

@@ -293,10 +293,32 @@ def test_up_to_256_images_are_predicted_once_as_they_are():
     assert more - fewer == 8 * 2
 
 
+def without_reuse(worker, batch, split):
+    return predict(worker.experiment.model, batch.images, CPU)
+
+
+def assert_same_bytes(one, other):
+    for point, predictions in one.predictions.items():
+        for field in ("ids", "labels", "predicted", "probability"):
+            assert getattr(predictions, field).tobytes() == getattr(other.predictions[point], field).tobytes()
+
+
 def test_what_the_check_predicted_is_what_the_comparison_would_predict(monkeypatch):
     _, reused = images_predicted(20)
-    monkeypatch.setattr(Worker, "predict", lambda worker, batch: predict(worker.experiment.model, batch.images, CPU))
-    _, again = images_predicted(20)
-    for point, predictions in reused.predictions.items():
-        for field in ("ids", "labels", "predicted", "probability"):
-            assert getattr(predictions, field).tobytes() == getattr(again.predictions[point], field).tobytes()
+    monkeypatch.setattr(Worker, "predict", without_reuse)
+    assert_same_bytes(reused, images_predicted(20)[1])
+
+
+def test_train_images_with_the_ids_of_test_images_are_predicted_on_their_own(monkeypatch):
+    def compared():
+        world = worlds.quadrants(n=16)
+        options = {"fractions": (0.5,), "orders": ("morf",), "controls": (), "progress": False, "batch_size": 8}
+        return rw.compare(
+            world.model, (world.images, world.labels), {"G": "gradient"}, evaluators=("retrain",), target="prediction",
+            train=(0.9 * world.images.flip(0), world.labels.flip(0)), recipe=rw.Recipe(epochs=1, batch_size=8, select="last"),
+            network=lambda: rw.models.small_cnn(classes=4, channels=3), **options,
+        )  # fmt: skip
+
+    reused = compared()
+    monkeypatch.setattr(Worker, "predict", without_reuse)
+    assert_same_bytes(reused, compared())
