@@ -315,7 +315,8 @@ def test_train_images_with_the_ids_of_test_images_are_predicted_on_their_own(mon
         options = {"fractions": (0.5,), "orders": ("morf",), "controls": (), "progress": False, "batch_size": 8}
         return rw.compare(
             world.model, (world.images, world.labels), {"G": "gradient"}, evaluators=("retrain",), target="prediction",
-            train=(0.9 * world.images.flip(0), world.labels.flip(0)), recipe=rw.Recipe(epochs=1, batch_size=8, select="last"),
+            train=(0.9 * world.images.flip(0), world.labels.flip(0)),
+            recipe=rw.Recipe(epochs=1, batch_size=8, select="last"),
             network=lambda: rw.models.small_cnn(classes=4, channels=3), **options,
         )  # fmt: skip
 

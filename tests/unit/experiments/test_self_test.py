@@ -16,6 +16,7 @@ from roadworthy.core.errors import InputError
 from roadworthy.evaluation.orders import least_relevant_first, most_relevant_first
 from roadworthy.experiments.run import run
 from roadworthy.experiments.self_test.design import shift
+from roadworthy.experiments.self_test.sentences import summary
 from roadworthy.statistics.self_test import damaged_first
 
 N = 48
@@ -181,6 +182,15 @@ def test_the_scope_has_both_measures_at_every_fraction(tested):
     assert set(table["measure"]) == {"confidence", "distance"}
     assert set(table["fraction"]) == {0.0, 0.2, 0.5}
     assert table["images"].max() == N
+
+
+@pytest.mark.parametrize(
+    ("smallest", "text"),
+    [(0.25, "sees damage of 25 % of the images"), (1.0, "sees damage only of all images")],
+)
+def test_the_summary_names_the_smallest_damage_that_is_seen(tested, smallest, text):
+    order = tested.self_test().known_order().assign(smallest=smallest)
+    assert summary(order, ("no-retrain", "linear")) == text
 
 
 def test_page_card_and_terminal_show_it(tested, tmp_path):

@@ -42,7 +42,8 @@ def summary(order: pd.DataFrame, main: Main) -> str:
         return "no damaged copies were evaluated"
     if (leading["state"] != "found").any():
         return f"damage of all images is not seen with {count(int(leading['images'].iloc[0]), 'image')}"
-    return f"sees damage of {_percent(leading['smallest'].max())} of the images"
+    smallest = leading["smallest"].max()
+    return f"sees damage of {_percent(smallest)} of the images" if smallest < 1 else "sees damage only of all images"
 
 
 def sentences(tables: Tables, main: Main) -> tuple[str, ...]:
