@@ -115,8 +115,8 @@ def test_the_papers_eight_methods_share_their_samples(batch):
 def test_the_settings_of_the_paper_cost_901_passes_and_a_trial(batch):
     counting = Counting(small_cnn(classes=4, channels=3, width=1))
     explain(rw.attributions.paper_methods(), as_model(counting).eval(), batch[:1], KEY)
-    # Before them, the network is tried once on the image at two positions, in both ways: 4 images.
-    assert counting.images == 901 + 4
+    # Before them, the network is tried once on two images of noise at two positions, in both ways: 8 images.
+    assert counting.images == 901 + 8
 
 
 def test_steps_and_samples_of_few_images_fill_their_passes(model, batch):

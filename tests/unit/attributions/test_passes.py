@@ -182,3 +182,18 @@ def test_no_parameter_gets_a_gradient_and_none_changes_its_format():
     GuidedBackprop().maps(network, INPUTS, TARGETS)
     IntegratedGradients(steps=3).maps(network, INPUTS, TARGETS)
     assert all(parameter.grad is None and parameter.is_contiguous() for parameter in network.parameters())
+
+
+def test_the_way_is_chosen_alike_whatever_images_come_first():
+    seen = []
+
+    class Watched(Net):
+        def forward(self, x):
+            seen.append(x.detach().clone())
+            return super().forward(x)
+
+    for inputs in (INPUTS, 5 * INPUTS[:1] + 1):
+        assert passes.faster(Watched(), inputs)
+    (a, b), (c, d) = seen[:2], seen[2:]  # of each network: the points of the trial, once in both ways
+    assert torch.equal(a, c)
+    assert torch.equal(b, d)

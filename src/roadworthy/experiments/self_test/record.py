@@ -129,7 +129,7 @@ def read_self_test(store: RunDirectory, facts: Mapping[str, Any] | None) -> Self
         {row["imputer"]: store.read_file(store.path("audit", row["item"]))[1] for row in facts["scope"]},
         {row["imputer"]: tuple(row["orders"]) for row in facts["scope"]},
         tuple(facts["fractions"]),
-        {row["method"]: store.read_file(store.path("audit", row["item"]))[1] for row in facts["gamma"]},
-        tuple(facts["linear"]),
+        {row["method"]: store.read_file(store.path("audit", row["item"]))[1] for row in facts.get("gamma", ())},
+        tuple(facts.get("linear", ())),
         facts["share"],
     )
