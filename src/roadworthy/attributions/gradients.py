@@ -19,8 +19,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline
+from roadworthy.attributions.lines import Lines
 from roadworthy.attributions.maps import ChannelReduction, reduced
-from roadworthy.attributions.passes import FasterPass, Lines, faster, pixel_by_pixel
+from roadworthy.attributions.operations import pixel_by_pixel
+from roadworthy.attributions.passes import FasterPass, faster
 from roadworthy.core.errors import ModelError, NotGuidedWarning, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Labels, Maps, Model
@@ -226,7 +228,7 @@ def _guide(root: Node | None) -> list[Any]:
 
 
 def _only_positive(gradients: tuple[Tensor | None, ...], _: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
-    return tuple(None if gradient is None else gradient.clamp(min=0) for gradient in gradients)
+    return tuple(None if gradient is None else gradient.clamp_(min=0) for gradient in gradients)
 
 
 def _operation(node: Node) -> str:

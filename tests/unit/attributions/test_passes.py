@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from roadworthy.attributions import gradients, passes
+from roadworthy.attributions import gradients, operations, passes
 from roadworthy.attributions.gradients import GuidedBackprop, IntegratedGradients, class_gradient, line_gradient
 from roadworthy.core.random import Key
 
@@ -79,6 +79,54 @@ class OfItself(Net):
         return super().forward(x) + slope.mean(dim=(2, 3)).sum(dim=1, keepdim=True)
 
 
+class Twice(Net):
+    """The outcome of a convolution is used as it is, then normalized, then used again."""
+
+    def forward(self, x):
+        first = self.first(x)
+        before = first.sum(dim=(2, 3))
+        normalized = self.norms[0](first)
+        return self.linear(before + (normalized * first).tanh().mean(dim=(2, 3)))
+
+
+class ChangedOutcome(Net):
+    """The outcome of a convolution is changed in place before it is normalized; lists of tensors are joined."""
+
+    def forward(self, x):
+        first, second = self.first(x), self.first(-x)
+        first += 1
+        F.relu_(second)
+        joined = torch.cat([self.norms[0](first), self.norms[1](second)])
+        return self.linear(sum(joined.split(len(x))).mean(dim=(2, 3)))
+
+
+class Own(torch.autograd.Function):
+    """torch tells nobody that it is applied."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient
+
+
+class OwnFunction(Net):
+    def forward(self, x):
+        return self.linear(Own.apply(self.first(x)).tanh().mean(dim=(2, 3)))
+
+
+class ChangedLater(Net):
+    """What a convolution read is changed before its outcome is normalized. Torch itself refuses to go back then."""
+
+    def forward(self, x):
+        x = x * 1
+        first = self.first(x)
+        x.zero_()
+        return self.linear(self.norms[0](first).tanh().mean(dim=(2, 3)))
+
+
 class Frozen(nn.Module):
     """Weights without gradients that are computed in each pass, each when the one before is gone."""
 
@@ -116,6 +164,8 @@ NETWORKS = {
     "reflecting padding": lambda: Net(nn.Conv2d(3, 6, 3, padding=1, padding_mode="reflect", bias=False)),
     "weight norm": lambda: Net(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 6, 3))).eval(),
     "frozen spectral norm": Frozen,
+    "used twice": Twice,
+    "changed outcome": ChangedOutcome,
 }
 
 
@@ -137,20 +187,24 @@ def test_the_weighted_sum_along_a_line_is_that_of_single_gradients(name, origin,
 
 
 def test_a_convolution_of_the_inputs_goes_back_once_for_all_steps(monkeypatch):
-    calls, conv2d_input = [], passes.conv2d_input
+    calls, conv2d_input = [], operations.conv2d_input
     network = Net()
     assert passes.faster(network, INPUTS)
-    monkeypatch.setattr(passes, "conv2d_input", lambda *given: calls.append(given) or conv2d_input(*given))
+    monkeypatch.setattr(operations, "conv2d_input", lambda *given: calls.append(given) or conv2d_input(*given))
     IntegratedGradients(steps=50).maps(network, INPUTS, TARGETS)
-    assert len(calls) == 1
+    of_images = [shape for shape, *_ in calls if shape[1:] == INPUTS.shape[1:]]
+    assert of_images == [INPUTS.shape]
 
 
-@pytest.mark.parametrize("network", [ReadsMemory, Views, Unsteady, OfItself], ids=lambda network: network.__name__)
+NOT_FASTER = [ReadsMemory, Views, OfItself, OwnFunction]
+
+
+@pytest.mark.parametrize("network", [*NOT_FASTER, ChangedLater, Unsteady], ids=lambda network: network.__name__)
 def test_a_network_that_fails_or_returns_other_logits_is_passed_in_torchs_own_way(network):
     assert not passes.faster(network(), INPUTS)
 
 
-@pytest.mark.parametrize("network", [ReadsMemory, Views, OfItself], ids=lambda network: network.__name__)
+@pytest.mark.parametrize("network", NOT_FASTER, ids=lambda network: network.__name__)
 def test_its_gradients_are_right_too(network):
     network, nodes = network(), ((0.3, 0.4), (0.9, 0.6))
     assert close(class_gradient(network, INPUTS, TARGETS), literal(network, INPUTS, TARGETS))
@@ -197,3 +251,26 @@ def test_the_way_is_chosen_alike_whatever_images_come_first():
     (a, b), (c, d) = seen[:2], seen[2:]  # of each network: the points of the trial, once in both ways
     assert torch.equal(a, c)
     assert torch.equal(b, d)
+
+
+def test_normalization_becomes_part_of_the_convolution_before_it(monkeypatch):
+    network, calls = Net(), []
+    assert passes.faster(network, INPUTS)
+    for name in ("convolved", "normalized"):
+        function = getattr(passes, name)
+        monkeypatch.setattr(
+            passes, name, lambda *given, of=name, function=function: calls.append(of) or function(*given)
+        )
+    class_gradient(network, INPUTS, TARGETS)
+    assert calls == ["convolved", "convolved"]
+
+
+def test_what_a_hook_keeps_of_a_convolution_has_numbers_after_the_pass():
+    # The network was passed in the faster way before the hook came; a placeholder would be NaN by now.
+    network, kept = Net(), []
+    assert passes.faster(network, INPUTS)
+    handle = network.first.register_forward_hook(lambda module, inputs, outcome: kept.append(outcome))
+    class_gradient(network, INPUTS, TARGETS)
+    handle.remove()
+    assert torch.equal(kept[0], network.first(INPUTS))
+    assert passes.faster(network, INPUTS)
