@@ -49,12 +49,14 @@ def paper_methods(
     gb_sigma: float = 1.0,
     units: Units = "model",
     baseline: BaselineLike = "mean",
+    converged: float | None = None,
 ) -> dict[str, Any]:
     """The paper's eight methods: IG and GB, each alone and as SG, SQ and Var.
 
     The default settings cost 901 forward-backward passes per image; on a CPU, consider `paper_methods(16, 8, 8)`.
     `ig_sigma` and `gb_sigma` are in `units` of the model's normalized space. The paper's CIFAR-10 models divide by .5:
     for another normalization, its noise is `paper_methods(ig_sigma=0.1, gb_sigma=0.5, units="pixels")`.
+    `converged`: a rank correlation, such as .95, at which an image gets no further samples; by default it gets all.
     """
     methods: dict[str, Any] = {}
     for name, base, samples, sigma in (
@@ -63,5 +65,5 @@ def paper_methods(
     ):
         methods[name] = base
         for suffix, ensemble in (("SG", smoothgrad), ("SQ", smoothgrad_squared), ("Var", vargrad)):
-            methods[f"{name}-{suffix}"] = ensemble(base, samples, sigma, units=units)
+            methods[f"{name}-{suffix}"] = ensemble(base, samples, sigma, units=units, converged=converged)
     return methods
