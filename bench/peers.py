@@ -3,12 +3,14 @@
     python bench/peers.py          needs both packages (make .venv/bridges)
 
 Noisy linear imputation of the same images and masks, milliseconds per image (three channels) by the clock and of the
-processor, best of several runs. Ours goes through the public `rw.impute`, checks and noise included.
+processor, best of several rounds. Ours goes through the public `rw.impute`, checks and noise included.
 """
 
+import sys
 import warnings
-from collections.abc import Callable, Iterator
-from importlib.metadata import version
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import distributions, version
+from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
@@ -23,7 +25,9 @@ FRACTIONS = (0.1, 0.3, 0.5, 0.7, 0.9)
 COUNTS = {32: (64, 4), 224: (16, 1)}
 """size to images for ours and for the others"""
 KINDS = {"scatter": noisy_maps, "blobs": smooth_maps}
+ROUNDS = 5
 Images, Masks = NDArray[np.float32], NDArray[np.bool_]
+Impute = Callable[[Images, Masks], None]
 
 
 def ours(images: Images, removed: Masks) -> None:
@@ -37,17 +41,19 @@ def grad_cam(images: Images, removed: Masks) -> None:
         NoisyLinearImputer()(torch.from_numpy(image), torch.from_numpy((~mask).astype(np.float32)))
 
 
-def quantus(images: Images, removed: Masks) -> None:
+def quantus() -> Impute:
+    """By the version that can be imported now."""
     from quantus.functions.perturb_func import noisy_linear_imputation
 
-    for image, mask in zip(images, removed, strict=True):
-        noisy_linear_imputation(image, np.flatnonzero(mask))
+    def impute(images: Images, removed: Masks) -> None:
+        for image, mask in zip(images, removed, strict=True):
+            noisy_linear_imputation(image, np.flatnonzero(mask))
+
+    return impute
 
 
-def milliseconds(
-    impute: Callable[[Images, Masks], None], images: Images, removed: Masks, repeats: int
-) -> NDArray[np.float64]:
-    """Per image, by the clock and of the processor."""
+def milliseconds(impute: Impute, images: Images, removed: Masks, repeats: int) -> NDArray[np.float64]:
+    """Per image, by the clock and of the processor; the best of the repeats."""
     times = []
     for _ in range(repeats):
         started = perf_counter(), process_time()
@@ -56,27 +62,43 @@ def milliseconds(
     return 1e3 * np.min(times, axis=0) / len(images)
 
 
-TOOLS: dict[str, tuple[str, Callable[[Images, Masks], None]]] = {
-    "pytorch-grad-cam": ("grad-cam", grad_cam),
-    "Quantus": ("quantus", quantus),
-}
-"""name to distribution and function"""
+def tools(another_quantus: Path | None = None) -> dict[str, Impute]:
+    """The other tools, by name and version. `another_quantus`: a folder with another version of it."""
+    found: dict[str, Impute] = {}
+    if another_quantus:
+        (other,) = distributions(name="quantus", path=[str(another_quantus)])
+        sys.path.insert(0, str(another_quantus))
+        found[f"Quantus {other.version}"] = quantus()
+        sys.path.pop(0)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "quantus"]:
+            del sys.modules[name]
+    ours = {f"pytorch-grad-cam {version('grad-cam')}": grad_cam, f"Quantus {version('quantus')}": quantus()}
+    return ours | found
 
 
-def imputation(size: int, kind: str, tools: list[str]) -> Iterator[dict[str, Any]]:
-    """A row for ours and for each of the tools: means over the fractions, on the same masks."""
+def imputation(size: int, kind: str, others: Mapping[str, Impute]) -> Iterator[dict[str, Any]]:
+    """A row for ours and for each of the others: means over the fractions, on the same masks.
+
+    Of each fraction the best of several rounds, in which all take turns: clock speeds drift.
+    """
     generator = np.random.default_rng(0)
     many, few = COUNTS[size]
     images = smooth_images(generator, many, size)
     maps = [KINDS[kind](generator, size) for _ in range(many)]
     masks = [np.stack([removed_at(one, fraction) for one in maps]) for fraction in FRACTIONS]
     row = {"size": size, "masks": kind, "threads": torch.get_num_threads()}
-    times = np.mean([milliseconds(ours, images, removed, 10) for removed in masks], axis=0)
-    yield row | {"tool": "Roadworthy", "wall": times[0], "CPU": times[1]}
-    for name in tools:
-        distribution, impute = TOOLS[name]
-        times = np.mean([milliseconds(impute, images[:few], removed[:few], 2) for removed in masks], axis=0)
-        yield row | {"tool": f"{name} {version(distribution)}", "wall": times[0], "CPU": times[1]}
+    times = {"Roadworthy": [], **{name: [] for name in others}}
+    for removed in masks:
+        rounds = {name: [] for name in times}
+        for _ in range(ROUNDS):
+            rounds["Roadworthy"].append(milliseconds(ours, images, removed, 4))
+            for name, impute in others.items():
+                rounds[name].append(milliseconds(impute, images[:few], removed[:few], 1))
+        for name, measured in rounds.items():
+            times[name].append(np.min(measured, axis=0))
+    for name, measured in times.items():
+        wall, cpu = np.mean(measured, axis=0)
+        yield row | {"tool": name, "wall": wall, "CPU": cpu}
 
 
 def removed_of_a_cam(percentile: float) -> tuple[float, float]:
@@ -116,11 +138,12 @@ def quantus_road(channels: int, images: int, batch_size: int) -> str:
 def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    names = [f"{name} {version(distribution)}" for name, (distribution, _) in TOOLS.items()]
+    others = tools()
+    names = list(others)
     print(f"Imputation, milliseconds per image, mean over the fractions {FRACTIONS}")
     for size in COUNTS:
         for kind in KINDS:
-            for row in imputation(size, kind, list(TOOLS)):
+            for row in imputation(size, kind, others):
                 print("{size:4}  {masks:8} {tool:24} wall {wall:9.3f} CPU {CPU:9.3f}".format(**row), flush=True)
     print("\nA CAM with 70 % zeros: pixels removed, of those to be removed")
     for percentile in (90, 50, 30, 10):

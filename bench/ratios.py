@@ -5,8 +5,8 @@
     python bench/ratios.py maps                the paper's eight methods, ours and Captum's own calls
 
 Each part takes minutes, runs with one and with two threads, and replaces its rows in bench/ratios.json, with date
-and machine. Another version of Quantus (0.5.3 imports from a folder: pip install --no-deps --target, first on
-PYTHONPATH) adds rows of its own: python bench/ratios.py imputation --only Quantus.
+and machine. Another version of Quantus gets rows of its own, from the folder that --another-quantus names:
+pip install --no-deps --target DIR quantus==0.5.3
 """
 
 import argparse
@@ -14,7 +14,7 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -25,6 +25,7 @@ import comparison
 import peers
 import torch
 
+Others = Mapping[str, peers.Impute]
 RESULTS = Path(__file__).with_name("ratios.json")
 KINDS = ("scatter", "blobs")
 COUNTS = {32: 128, 224: 32}
@@ -38,17 +39,17 @@ FEW = {
 """Settings of the maps by size: few, because Captum's take long; more steps share more of a first convolution."""
 
 
-def imputation(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
+def imputation(size: int, others: Others) -> Iterator[dict[str, Any]]:
     for kind in KINDS:
-        yield from peers.imputation(size, kind, only or list(peers.TOOLS))
+        yield from peers.imputation(size, kind, others)
 
 
-def compared(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
+def compared(size: int, others: Others) -> Iterator[dict[str, Any]]:
     for kind in KINDS:
         yield from comparison.measured(size, COUNTS[size], kind, rounds=ROUNDS[size])
 
 
-def maps(size: int, only: list[str]) -> Iterator[dict[str, Any]]:
+def maps(size: int, others: Others) -> Iterator[dict[str, Any]]:
     if torch.get_num_threads() == 1:  # CPU seconds, which threads do not change much
         yield from attributions.measured(attributions.settings(["--size", str(size), "--repeats", "1", *FEW[size]]))
 
@@ -74,11 +75,12 @@ def main() -> None:
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 224], choices=FEW)
-    parser.add_argument("--only", nargs="*", default=[], choices=peers.TOOLS)
+    parser.add_argument("--another-quantus", type=Path, metavar="DIR")
     options = parser.parse_args()
+    others = peers.tools(options.another_quantus) if options.part == "imputation" else {}
     for threads, size in product(options.threads, options.sizes):
         torch.set_num_threads(threads)
-        for row in PARTS[options.part](size, options.only):
+        for row in PARTS[options.part](size, others):
             exact = {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in row.items()}
             print(exact, flush=True)
             record(options.part, exact)

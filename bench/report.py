@@ -64,7 +64,8 @@ def maps(rows: Rows) -> str:
 
 def in_short(rows: Rows) -> str:
     """The speed of imputation for the README: ranges over masks, one thread, CPU time."""
-    tools = sorted({row["tool"] for row in rows} - {OURS})
+    versions = sorted({row["tool"] for row in rows} - {OURS})
+    tools = list({tool.rpartition(" ")[0]: tool for tool in versions}.values())  # of each the newest
     single = [row for row in sorted(rows, key=where) if row["threads"] == 1]
     body = []
     for size in sorted({row["size"] for row in rows}):
