@@ -28,9 +28,9 @@ import torch
 Others = Mapping[str, peers.Impute]
 RESULTS = Path(__file__).with_name("ratios.json")
 KINDS = ("scatter", "blobs")
-COUNTS = {32: 128, 224: 32}
+COUNTS = {32: 512, 224: 32}
 """Images of a comparison by size."""
-ROUNDS = {32: 5, 224: 2}
+ROUNDS = {32: 5, 224: 3}
 """of a comparison between forward passes, of which the medians count"""
 FEW = {
     32: ["--images", "16", "--steps", "10", "--ig-samples", "2", "--gb-samples", "10"],

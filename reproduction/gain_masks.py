@@ -86,6 +86,14 @@ def with_ids(table: pd.DataFrame, size: Size = SIZES["full"]) -> pd.DataFrame:
     return table.assign(item=ids)
 
 
+def with_kept(old: pd.DataFrame, new: pd.DataFrame, size: Size = SIZES["full"]) -> pd.DataFrame:
+    """The new rows, after those of earlier runs that they do not replace and whose settings are still these."""
+    if not len(old):
+        return new
+    valid = old["item"] == with_ids(old, size)["item"]
+    return pd.concat([old[valid & ~old["item"].isin(new["item"])], new], ignore_index=True)
+
+
 def hole_mse(imputer: Imputer, data: Dataset) -> tuple[float, float, float, float]:
     """Of removed pixels, the mean over images with its 95 % interval; and of all pixels, as in the paper's code: there
     kept pixels count with an error of 0."""
@@ -138,8 +146,9 @@ def main() -> None:
     torch.set_num_threads(1)
     options.work.mkdir(parents=True, exist_ok=True)
     size = SIZES[options.size]
+    results = Results(options.out)
     for name, table in measured(options.only, size, options.root, options.work):
-        Results(options.out).write(name, with_ids(table, size))
+        results.write(name, with_kept(results.table(name), with_ids(table, size), size))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Figures draw the numbers of their tables; files are reproducible and safely named."""
 
+import gc
 import re
 from functools import cache
 
@@ -18,7 +19,7 @@ from roadworthy.report.examples import Answer, AnsweredImage, Example, Gallery, 
 from roadworthy.report.figures import curves, latex, leakage, pictures
 from roadworthy.report.figures.agreement import agreement_map, short
 from roadworthy.report.figures.answers import answered
-from roadworthy.report.figures.catalog import FIGURES, TABLES, leakiest_curves, write_all
+from roadworthy.report.figures.catalog import FIGURES, TABLES, _only_new_garbage, leakiest_curves, write_all
 from roadworthy.report.figures.critical import critical_difference, not_separated
 from roadworthy.report.figures.data import FigureData
 from roadworthy.report.figures.forest import forest
@@ -542,3 +543,16 @@ def test_the_heat_map_has_each_pair_once_with_its_interval():
     assert texts == ["0", f"[{short(low)}, {short(high)}]"]  # +1 at .2, −1 at .4
     assert len(agreement_map(table, "kendall").axes[0].texts) == 1  # without an interval
     assert "keeps as much" in agreement_map(table, pairing="kept").get_supxlabel()
+
+
+def test_what_was_frozen_before_drawing_is_frozen_after_it_and_nothing_else():
+    with _only_new_garbage():
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        with _only_new_garbage():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()

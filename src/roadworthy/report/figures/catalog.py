@@ -1,7 +1,9 @@
 """All figures and tables: their names, what they need, and how they are drawn."""
 
+import gc
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -41,8 +43,9 @@ def write_all(
     skipped: list[str] = []
     names: set[str] = set()
     for entry in FIGURES:
-        for name, figure in _outputs(entry, data, names, skipped):
-            paths += write_figure(figure, folder, name)
+        with _only_new_garbage():
+            for name, figure in _outputs(entry, data, names, skipped):
+                paths += write_figure(figure, folder, name)
         on_entry(1)
     for table in TABLES:
         for name, text in _outputs(table, data, names, skipped):
@@ -50,6 +53,19 @@ def write_all(
             write_atomically(paths[-1], text.encode())
         on_entry(1)
     return paths, skipped
+
+
+@contextmanager
+def _only_new_garbage() -> Iterator[None]:
+    """Garbage is collected among new objects only: each font makes so many that all others would be looked at again."""
+    if gc.get_freeze_count():  # somebody else's
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _outputs(
