@@ -87,11 +87,11 @@ def with_ids(table: pd.DataFrame, size: Size = SIZES["full"]) -> pd.DataFrame:
 
 
 def with_kept(old: pd.DataFrame, new: pd.DataFrame, size: Size = SIZES["full"]) -> pd.DataFrame:
-    """The new rows, after those of earlier runs that they do not replace and whose settings are still these."""
+    """The new rows, each in place of the one it replaces, and those of earlier runs whose settings are still these."""
     if not len(old):
         return new
-    valid = old["item"] == with_ids(old, size)["item"]
-    return pd.concat([old[valid & ~old["item"].isin(new["item"])], new], ignore_index=True)
+    both = pd.concat([old[old["item"] == with_ids(old, size)["item"]], new])
+    return both.groupby("item", sort=False).last().reset_index()[list(new)]
 
 
 def hole_mse(imputer: Imputer, data: Dataset) -> tuple[float, float, float, float]:

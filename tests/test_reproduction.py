@@ -286,3 +286,15 @@ def test_the_reproduction_in_miniature_goes_from_nothing_to_its_page(tmp_path):
     assert page == document(results)
     assert {kind(claim) for claim in agreement_claims(results)} == {UNTESTABLE}  # nothing was learned
     assert DOCUMENT.read_text(encoding="utf-8") == document(RESULTS)  # left alone
+
+
+def test_rows_of_other_steps_of_the_gains_are_kept_in_place_unless_their_settings_changed():
+    def table(**mse):
+        rows = [(name, 0, 0, value, 0.0, 0.0, 0.0, 9) for name, value in mse.items()]
+        return gain_masks.with_ids(pd.DataFrame(rows, columns=gain_masks.COLUMNS))
+
+    old = table(**{"fixed": 1.0, "GAIN, default": 2.0, "linear": 3.0})
+    old.loc[2, "item"] = "of other settings"
+    merged = gain_masks.with_kept(old, table(**{"fixed": 4.0, "GAIN, long": 5.0}))
+    assert dict(zip(merged["imputer"], merged["mse"], strict=True)) == {"fixed": 4, "GAIN, default": 2, "GAIN, long": 5}
+    assert list(merged["imputer"]) == ["fixed", "GAIN, default", "GAIN, long"]
