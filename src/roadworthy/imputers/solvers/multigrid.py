@@ -38,7 +38,7 @@ _MIN_PARALLEL = 10_000
 """Number of values below which starting threads costs more than it saves."""
 
 LARGEST_SMALL = 64 * 64
-"""Pixels of an image that is solved in groups of eight planes, whose working memory then fits into the cache."""
+"""Pixels of an image that is solved in groups of planes, whose working memory then fits into the cache."""
 _LARGEST_KEPT = 1 << 18
 """Pixels of an image whose working memory a thread keeps for its next call: at most 20 MB."""
 

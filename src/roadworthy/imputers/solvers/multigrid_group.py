@@ -1,4 +1,4 @@
-"""The working memory for small images: eight planes side by side, a *group*, see `multigrid_lanes.py`.
+"""The working memory for small images: several planes side by side, a *group*, see `multigrid_lanes.py`.
 
 Layout: a level of h × w cells has row stride w + 2 and zeros around it. All levels share the same arrays, one after
 the other, the pixels first. A cell stores its links to the right and to the row below; the other four are stored by its

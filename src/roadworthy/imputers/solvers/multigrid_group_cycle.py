@@ -1,4 +1,4 @@
-"""One V-cycle for a group of eight planes: damped Jacobi once before and once after the coarse correction."""
+"""One V-cycle for a group of planes: damped Jacobi once before and once after the coarse correction."""
 
 from typing import Any
 

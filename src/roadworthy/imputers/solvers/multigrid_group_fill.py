@@ -1,4 +1,4 @@
-"""Noisy Linear imputation of small images, compiled by numba: eight planes at once, see `multigrid_group.py`."""
+"""Noisy Linear imputation of small images, compiled by numba: several planes at once, see `multigrid_group.py`."""
 
 from functools import partial
 from typing import Any
@@ -139,8 +139,8 @@ def fill_groups(
 ) -> None:
     """`fill_planes` for small images.
 
-    In the lanes are eight images, whose channels are solved one after the other with the same matrices, or eight
-    planes of fewer images. This changes no result.
+    In each lane is an image, whose channels are solved one after the other with the same matrices, or a plane if there
+    are fewer images than lanes. This changes no result.
     """
     count, channels, height, width = images.shape
     planes, masks = images.reshape((count * channels, height * width)), removed.reshape((count, height * width))

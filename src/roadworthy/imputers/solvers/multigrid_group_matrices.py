@@ -1,4 +1,4 @@
-"""The matrices of a group of eight planes: the pixels, and PᵀAP level by level down to a dense inverse."""
+"""The matrices of a group of planes: the pixels, and PᵀAP level by level down to a dense inverse."""
 
 from typing import Any
 

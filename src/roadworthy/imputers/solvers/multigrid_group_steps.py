@@ -1,4 +1,4 @@
-"""Conjugate gradients for a group of eight planes, each with its own steps and its own end.
+"""Conjugate gradients for a group of planes, each with its own steps and its own end.
 
 The method is that of `multigrid_kernels.py`. As no plane may decide for the others, two things are the same for all: no
 level is left out, and from the third iteration on the residual is computed anew.

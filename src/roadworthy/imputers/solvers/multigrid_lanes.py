@@ -1,7 +1,8 @@
-"""Eight numbers as one value in compiled code: arithmetic on a cell of eight planes costs as much as on one.
+"""Several numbers as one value in compiled code: arithmetic on a cell of so many planes costs as much as on one.
 
-Arrays are flat, cell by cell: `load(array, k)` is elements 8k to 8k + 7. Lanes never mix, so what is in a lane does not
-depend on the others. numba compiles loops over numbers to such vectors by itself, but not loops over every other cell.
+Arrays are flat, cell by cell: with eight lanes, `load(array, k)` is elements 8k to 8k + 7. Lanes never mix: what is in a
+lane depends neither on the others nor on their number. numba compiles loops over numbers to such vectors by itself, but
+not loops over every other cell.
 """
 
 import operator
@@ -9,11 +10,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import extending, types
 from numba.extending import models, register_model, type_callable
 
-LANES = 8
-"""A vector of AVX2; with AVX-512 two would fit, but twice the working memory would not fit into the cache."""
+LANES = 16 if get_host_cpu_features().get("avx512f") else 8
+"""As many as a vector of the processor holds."""
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,7 +33,7 @@ _OF = {
     types.float32: _Lanes(types.float32, ir.FloatType()),
     types.float64: _Lanes(types.float64, ir.DoubleType()),
 }
-"""element to eight of them"""
+"""element to a vector of them"""
 
 
 @register_model(_Lanes)
@@ -126,7 +128,7 @@ def widened(typing: Any, a: Any) -> Any:
 
 @intrinsic
 def turn(typing: Any, source: Any, start: Any, step: Any, target: Any, to: Any, step_to: Any) -> Any:
-    """A transposed copy: element `start + i + j·step` becomes element `to + j + i·step_to`, i and j below 8."""
+    """A transposed copy: element `start + i + j·step` becomes element `to + j + i·step_to`, i and j below `LANES`."""
     vector = _OF[source.dtype].vector
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -144,7 +146,7 @@ def turn(typing: Any, source: Any, start: Any, step: Any, target: Any, to: Any, 
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
-    for size in (1, 2, 4):  # swap the blocks of this size beside the diagonal
+    for size in (1 << bit for bit in range(LANES.bit_length() - 1)):  # swap the blocks beside the diagonal
         even = [i - size + LANES if i & size else i for i in range(LANES)]
         odd = [i + LANES if i & size else i + size for i in range(LANES)]
         orders = [ir.Constant(ir.VectorType(ir.IntType(32), LANES), order) for order in (even, odd)]
