@@ -1,8 +1,8 @@
 """Several numbers as one value in compiled code: arithmetic on a cell of so many planes costs as much as on one.
 
-Arrays are flat, cell by cell: with eight lanes, `load(array, k)` is elements 8k to 8k + 7. Lanes never mix: what is in a
-lane depends neither on the others nor on their number. numba compiles loops over numbers to such vectors by itself, but
-not loops over every other cell.
+Arrays are flat, cell by cell: with eight lanes, `load(array, k)` is elements 8k to 8k + 7. Lanes never mix: what is in
+a lane depends neither on the others nor on their number. numba compiles loops over numbers to such vectors by itself,
+but not loops over every other cell.
 """
 
 import operator
