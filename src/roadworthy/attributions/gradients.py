@@ -7,7 +7,7 @@ Where `maps` has a parameter `baseline` too, it gets the baseline in the network
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from inspect import signature
@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from roadworthy.attributions.baselines import BaselineLike, baseline_inputs, checked_baseline
+from roadworthy.attributions.faster_pass import faster_pass
 from roadworthy.attributions.lines import Lines
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.attributions.operations import pixel_by_pixel
-from roadworthy.attributions.passes import FasterPass, faster
+from roadworthy.attributions.passes import faster, never_again
 from roadworthy.core.errors import ModelError, NotGuidedWarning, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Labels, Maps, Model
@@ -136,9 +137,17 @@ def batched(entries: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
 
 def class_gradient(network: nn.Module, inputs: Tensor, targets: Labels, guided: bool = False) -> Tensor:
     """The gradient of each image's target logit with respect to its input; parameters accumulate no gradient."""
-    inputs, way = (
-        (pixel_by_pixel(inputs), FasterPass()) if faster(network, inputs) else (inputs.detach(), nullcontext())
-    )
+    if faster(network, inputs):
+        try:
+            return _class_gradient(network, pixel_by_pixel(inputs), targets, guided, faster_pass())
+        except RuntimeError:
+            never_again(network)
+    return _class_gradient(network, inputs.detach(), targets, guided, nullcontext())
+
+
+def _class_gradient(
+    network: nn.Module, inputs: Tensor, targets: Labels, guided: bool, way: AbstractContextManager[None]
+) -> Tensor:
     with torch.enable_grad(), way:
         inputs.requires_grad_()
         target_logits = _target_logits(network, inputs, targets)
@@ -154,16 +163,24 @@ def line_gradient(
 ) -> Tensor:
     """The sum of weight · gradient of each target logit at origin + position · path, over (position, weight)."""
     chunks = list(batched(nodes, copies_per_pass(path)))
-    if not faster(network, path):
-        total = torch.zeros_like(path)
-        for chunk in chunks:
-            points = torch.cat([origin + position * path for position, _ in chunk])
-            gradients = torch.split(class_gradient(network, points, targets.repeat(len(chunk))), len(path))
-            for (_, weight), gradient in zip(chunk, gradients, strict=True):
-                total += weight * gradient
-        return total
-    lines = Lines(origin, path)
-    with torch.enable_grad(), FasterPass(lines):
+    if faster(network, path):
+        try:
+            return _summed_along(network, Lines(origin, path), targets, chunks)
+        except RuntimeError:
+            never_again(network)
+    total = torch.zeros_like(path)
+    for chunk in chunks:
+        points = torch.cat([origin + position * path for position, _ in chunk])
+        gradients = torch.split(class_gradient(network, points, targets.repeat(len(chunk))), len(path))
+        for (_, weight), gradient in zip(chunk, gradients, strict=True):
+            total += weight * gradient
+    return total
+
+
+def _summed_along(
+    network: nn.Module, lines: Lines, targets: Labels, chunks: Sequence[Sequence[tuple[float, float]]]
+) -> Tensor:
+    with torch.enable_grad(), faster_pass(lines):
         for chunk in chunks:
             positions, weights = zip(*chunk, strict=True)
             lines.collect(_target_logits(network, lines.points(positions, weights), targets.repeat(len(chunk))))

@@ -13,6 +13,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.grad import conv2d_input
 
+_TURNED = 64 * 64 * 9
+"""Weights of the largest kernel that is turned."""
+
 
 def pixel_by_pixel(images: Tensor) -> Tensor:
     return images.detach().contiguous(memory_format=torch.channels_last)
@@ -68,15 +71,15 @@ class Kernel:
     def back(self, gradients: Tensor, shape: torch.Size, options: Options) -> Tensor:
         """The gradient with respect to images of this shape.
 
-        From a convolution of stride 1, or of single pixels, the way back is itself a convolution or a matrix, which
-        torch computes faster than its own way back.
+        From single pixels the way back is a matrix product, and from a convolution of stride 1 another convolution.
+        Torch computes both faster than its own way back, but turning a large kernel takes longer than it saves.
         """
-        kernel, stride, padding = self.weight.shape[2:], options.stride, options.padding
+        size, padding = self.weight.shape[2:], options.padding
         if options.groups == 1 and options.dilation == (1, 1):
-            around = kernel[0] - 1 - padding[0], kernel[1] - 1 - padding[1]
-            if kernel == (1, 1) and padding == (0, 0):
-                return _spread(gradients, self.weight.flatten(1), shape, stride)
-            if stride == (1, 1) and min(around) >= 0:
+            around = size[0] - 1 - padding[0], size[1] - 1 - padding[1]
+            if size == (1, 1) and padding == (0, 0):
+                return _spread(gradients, self.weight.flatten(1), shape, options.stride)
+            if options.stride == (1, 1) and min(around) >= 0 and self.weight.numel() <= _TURNED:
                 return F.conv2d(gradients, self.turned, None, 1, around)
         return conv2d_input(shape, self.weight, gradients, *options)  # type: ignore[no-any-return, no-untyped-call]
 

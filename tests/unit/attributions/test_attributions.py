@@ -121,11 +121,11 @@ def test_the_settings_of_the_paper_cost_901_passes_and_a_trial(batch):
 
 def test_steps_and_samples_of_few_images_fill_their_passes(model, batch):
     # 5 images of 16²: 51 copies in a pass of 64 · 32² pixels. IG: 7 steps in one pass; its ensemble: one per sample;
-    # GB: one; its ensemble: 100 samples in two passes. Before them, two passes try the network.
+    # GB: one; its ensemble: 100 samples in two passes. Before them, the network is tried in two passes each way.
     counting = Counting(model.network)
     methods = rw.attributions.paper_methods(steps=7, ig_samples=3, gb_samples=100)
     together = explain(methods, Normalized(counting, (0.5, 0.4, 0.3), (0.2, 0.2, 0.3)).eval(), batch, KEY)
-    assert counting.calls == 1 + 3 + 1 + 2 + 2
+    assert counting.calls == 1 + 3 + 1 + 2 + 4
     for name, maps in together.items():
         alone = torch.cat([explain({name: methods[name]}, model, batch[row : row + 1], KEY)[name] for row in range(5)])
         assert close(maps, alone), name

@@ -1,11 +1,14 @@
 """The faster passes give the gradients of torch's own way, and leave networks alone that they do not fit."""
 
+from collections import namedtuple
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
-from roadworthy.attributions import gradients, operations, passes
+from roadworthy.attributions import faster_pass, gradients, operations, passes
 from roadworthy.attributions.gradients import GuidedBackprop, IntegratedGradients, class_gradient, line_gradient
 from roadworthy.core.random import Key
 
@@ -248,29 +251,177 @@ def test_the_way_is_chosen_alike_whatever_images_come_first():
 
     for inputs in (INPUTS, 5 * INPUTS[:1] + 1):
         assert passes.faster(Watched(), inputs)
-    (a, b), (c, d) = seen[:2], seen[2:]  # of each network: the points of the trial, once in both ways
-    assert torch.equal(a, c)
-    assert torch.equal(b, d)
+    assert len(seen) == 8  # of each network: two points, once in both ways
+    assert all(torch.equal(one, other) for one, other in zip(seen[:4], seen[4:], strict=True))
 
 
 def test_normalization_becomes_part_of_the_convolution_before_it(monkeypatch):
     network, calls = Net(), []
     assert passes.faster(network, INPUTS)
     for name in ("convolved", "normalized"):
-        function = getattr(passes, name)
+        function = getattr(faster_pass, name)
         monkeypatch.setattr(
-            passes, name, lambda *given, of=name, function=function: calls.append(of) or function(*given)
+            faster_pass, name, lambda *given, of=name, function=function: calls.append(of) or function(*given)
         )
     class_gradient(network, INPUTS, TARGETS)
     assert calls == ["convolved", "convolved"]
 
 
-def test_what_a_hook_keeps_of_a_convolution_has_numbers_after_the_pass():
-    # The network was passed in the faster way before the hook came; a placeholder would be NaN by now.
-    network, kept = Net(), []
+class Keeps(Net):
+    """Keeps what a convolution returned, and a constant that it computes once."""
+
+    constant = kept = None
+
+    def forward(self, x):
+        self.kept = self.first(x)
+        if self.constant is None:
+            self.constant = self.second(torch.ones(1, 6, 8, 8).contiguous(memory_format=torch.channels_last))
+        return self.linear(F.relu(self.norms[0](self.kept)).mean(dim=(2, 3)) + self.constant.mean())
+
+
+def test_what_a_network_or_a_hook_keeps_of_a_convolution_has_numbers_after_the_pass():
+    # Placeholders are NaN; those that are still there after a pass get the numbers that they stand for.
+    network, hooked = Keeps(), []
+    network.first.register_forward_hook(lambda module, inputs, outcome: hooked.append(outcome))
     assert passes.faster(network, INPUTS)
-    handle = network.first.register_forward_hook(lambda module, inputs, outcome: kept.append(outcome))
     class_gradient(network, INPUTS, TARGETS)
-    handle.remove()
-    assert torch.equal(kept[0], network.first(INPUTS))
+    expected = F.conv2d(INPUTS, network.first.weight, network.first.bias, 2, 1)
+    assert close(network.kept, expected)
+    assert close(hooked[-1], expected)
+    assert close(network.constant, network.second(torch.ones(1, 6, 8, 8)))
+
+
+class Checkpointed(Net):
+    """Computes a part anew on the way back, whose batch normalization reads what is outside of it."""
+
+    on = True
+
+    def forward(self, x):
+        part, first = lambda x: F.relu(self.norms[0](x)) * x.sigmoid(), self.first(x)
+        again = checkpoint(part, first, use_reentrant=False) if self.on else part(first)
+        return self.linear(again.mean(dim=(2, 3)))
+
+
+class Complex(Net):
+    def __init__(self):
+        super().__init__()
+        with Key(3).torch_rng():
+            self.complex = nn.Conv2d(3, 6, 3, dtype=torch.complex64)
+
+    def forward(self, x):
+        return self.linear(self.complex(x.to(torch.complex64)).abs().mean(dim=(2, 3)))
+
+
+class Rewritten(Net):
+    """Its weights are those of the images that it saw last."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.first.weight.copy_(x.mean().expand_as(self.first.weight))
+        return super().forward(x)
+
+
+class HooksItsInputs(Net):
+    def forward(self, x):
+        if x.requires_grad:
+            x.register_hook(lambda gradient: gradient.clamp(min=0))
+        return super().forward(x)
+
+
+class Pair(torch.autograd.Function):
+    """Keeps both for the way back."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.saved_tensors[1], None
+
+
+class KeptForBackward(Net):
+    def forward(self, x):
+        return self.linear(Pair.apply(F.relu(self.first(x)), self.first(x.detach())).mean(dim=(2, 3)))
+
+
+class Half(Net):
+    """A part is computed in another precision."""
+
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            first = self.first(x)
+        return self.linear(self.norms[0](first.float()).tanh().mean(dim=(2, 3)))
+
+
+class NamedShape(Net):
+    def forward(self, x):
+        first = self.first(x)
+        parts = namedtuple("Parts", "one other")(first, self.norms[0](first))
+        return self.linear(torch.cat(parts).reshape(2, first.size(dim=0), -1, 6).tanh().mean(dim=(0, 2)))
+
+
+class Picky(Net):
+    """Refuses what is no image."""
+
+    def forward(self, x):
+        if x.abs().max() > 2.5 * INPUTS.abs().max() or len(x) == 2:
+            raise ValueError("no image")
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [Checkpointed, Complex, Rewritten, HooksItsInputs, KeptForBackward, Half, NamedShape, Picky, Keeps],
+    ids=lambda network: network.__name__,
+)
+def test_gradients_of_unusual_networks_are_those_of_torch(network, monkeypatch):
+    monkeypatch.setattr(gradients, "copies_per_pass", lambda images: 1)
+    nodes = ((0.3, 0.4), (0.9, 0.6))
+    fast = (
+        class_gradient(network(), INPUTS, TARGETS),
+        line_gradient(network(), torch.tensor(0.0), INPUTS, TARGETS, nodes),
+    )
+    monkeypatch.setattr(gradients, "faster", lambda *given: False)
+    own = (
+        class_gradient(network(), INPUTS, TARGETS),
+        line_gradient(network(), torch.tensor(0.0), INPUTS, TARGETS, nodes),
+    )
+    for one, other in zip(fast, own, strict=True):
+        assert (one - other).abs().max() <= 1e-4 * other.abs().max()
+
+
+def test_a_network_that_fails_later_is_passed_in_torchs_own_way_from_then_on():
+    class Exits(Net):
+        """Takes an exit where `view` needs torch's own format, but not on noise."""
+
+        def forward(self, x):
+            first = self.first(x)
+            return self.linear((first.view(len(x), -1) if x.mean() > 1 else first.flatten(1)).tanh()[:, :6])
+
+    network = Exits()
     assert passes.faster(network, INPUTS)
+    assert close(class_gradient(network, INPUTS + 2, TARGETS), literal(network, INPUTS + 2, TARGETS))
+    assert not passes.faster(network, INPUTS)
+
+
+def test_checkpoints_that_are_turned_on_after_the_trial_are_seen():
+    network = Checkpointed()
+    network.on = False
+    assert passes.faster(network, INPUTS)
+    network.on = True
+    assert close(class_gradient(network, INPUTS, TARGETS), literal(network, INPUTS, TARGETS))
+
+
+def test_the_trial_leaves_random_numbers_and_statistics_as_they_were():
+    network = Net()
+    network.norms[0].train()
+    before = network.norms[0].num_batches_tracked.item()
+    assert not passes.faster(network, INPUTS)
+    assert network.norms[0].num_batches_tracked == before
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    passes.faster(Unsteady(), INPUTS)
+    assert torch.equal(torch.rand(1), expected)
