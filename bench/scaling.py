@@ -22,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from roadworthy.experiments.build import Fingerprints, design_of
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors.ray import _imported, _Session
+from roadworthy.experiments.fingerprints import Fingerprints
 from roadworthy.experiments.pending import survey
+from roadworthy.experiments.plan_design import design_of
 from roadworthy.experiments.plans.reading import plan_from
 from roadworthy.experiments.runner import Outcome, Task, execute, grouping
 from roadworthy.experiments.stores.run_directory import RunDirectory

@@ -24,9 +24,10 @@ from reproduction.tables import PLANS, POINT, RESULTS, Results
 from roadworthy import statistics
 from roadworthy.core.results import Point, Predictions
 from roadworthy.experiments.audit_items import AuditDesign, AuditSettings, Measure, tables_of
-from roadworthy.experiments.build import Fingerprints, design_of
 from roadworthy.experiments.design import Design
+from roadworthy.experiments.fingerprints import Fingerprints
 from roadworthy.experiments.pending import Survey, survey
+from roadworthy.experiments.plan_design import design_of
 from roadworthy.experiments.plans import read_plan
 from roadworthy.experiments.recorded import read_predictions
 from roadworthy.experiments.stores.run_directory import RunDirectory

@@ -27,8 +27,10 @@ from reproduction.stages import AUDITED, MAIN, QUESTIONS, SHARES, STAGES
 from reproduction.tables import HERE, METHODS, NOT_RUN, PLANS, POINT, Results, only, where
 from reproduction.weights import rounded
 from roadworthy.core.results import Point
-from roadworthy.experiments.build import Fingerprints, build_data, design_of
+from roadworthy.experiments.build import build_data
+from roadworthy.experiments.fingerprints import Fingerprints
 from roadworthy.experiments.items import Item, fingerprint_blocks, sequential_rows
+from roadworthy.experiments.plan_design import design_of
 from roadworthy.experiments.plans import read_plan
 
 RESULTS = Results()

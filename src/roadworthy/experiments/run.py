@@ -15,22 +15,15 @@ from roadworthy.evaluation.experiment import Experiment
 from roadworthy.evaluation.sweep import source_of
 from roadworthy.experiments.audit_items import QUESTIONS, AuditSettings, default_fractions
 from roadworthy.experiments.audit_run import Audit, audit_of, audit_state, run_audit
-from roadworthy.experiments.build import (
-    Fingerprints,
-    build,
-    build_parts,
-    check_training,
-    check_unchanged,
-    design_of,
-    fingerprints,
-    make_worker,
-    with_key,
-)
+from roadworthy.experiments.build import build, build_parts, check_training, make_worker
 from roadworthy.experiments.comparison import Comparison
 from roadworthy.experiments.design import Design
 from roadworthy.experiments.executors import InProcess, Local, Ray
+from roadworthy.experiments.fingerprints import Fingerprints, check_unchanged, fingerprints
 from roadworthy.experiments.inputs import check_unit_labels, input_facts
 from roadworthy.experiments.pending import Survey, survey
+from roadworthy.experiments.plan_design import design_of
+from roadworthy.experiments.plan_parts import with_key
 from roadworthy.experiments.plans import Plan, plan_from, read_plan
 from roadworthy.experiments.plans.plan import LOCATIONS
 from roadworthy.experiments.progress import Bar

@@ -11,17 +11,10 @@ from safetensors.torch import save_file
 
 import roadworthy as rw
 from roadworthy.core.errors import DataError, PlanError, StoreError
-from roadworthy.experiments.build import (
-    Fingerprints,
-    build,
-    build_data,
-    build_model,
-    design_of,
-    file_fingerprints,
-    fingerprints,
-    make_worker,
-)
+from roadworthy.experiments.build import build, build_data, build_model, make_worker
+from roadworthy.experiments.fingerprints import Fingerprints, file_fingerprints, fingerprints
 from roadworthy.experiments.items import fingerprint_model
+from roadworthy.experiments.plan_design import design_of
 from roadworthy.experiments.plans import plan_from
 
 MINIMAL = """

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import roadworthy as rw
-from roadworthy.experiments.build import Fingerprints, build, design_of, fingerprints
+from roadworthy.experiments.build import build
+from roadworthy.experiments.fingerprints import Fingerprints, fingerprints
+from roadworthy.experiments.plan_design import design_of
 
 IG = {"methods": {"IG": {"name": "ig", "steps": 2}, "SG": {"name": "ig-sg", "steps": 2, "ig_samples": 2}}}
 NORMALIZED = {"model": {"mean": 0.4, "std": 0.3}}
