@@ -116,8 +116,19 @@ def trained(step: str, size: Size, root: Path, work: Path) -> Imputer:
     return result.gain
 
 
+def done(step: str, results: Results, size: Size, work: Path) -> bool:
+    """Whether its rows are in the results, and the weights in `work` that a plan needs."""
+    if step == "search":
+        return len(results.table("gain-masks-search")) == len(size.alphas) * len(size.hints)
+    table = results.table("gain-masks")
+    in_results = len(table) > 0 and f"GAIN, {step}" in set(table["imputer"])
+    return in_results and (step != "long" or (work / "long.safetensors").exists())
+
+
 def measured(steps: list[str], size: Size, root: Path, work: Path) -> Iterator[tuple[str, pd.DataFrame]]:
     """Tables by name; longer ones follow as more is trained."""
+    if not steps:
+        return
     test = first(CIFAR10(root, "test"), size.tested)
     train = first(CIFAR10(root, "train"), size.images["long"])
     plain = (DatasetMean.of(train), NoisyLinear(), NoisyLinear(noise=0))
@@ -142,12 +153,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--only", nargs="*", choices=STEPS, default=list(STEPS))
     parser.add_argument("--size", choices=list(SIZES), default="full")
+    parser.add_argument("--left", action="store_true", help="leave out steps that are in the results already")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.work.mkdir(parents=True, exist_ok=True)
-    size = SIZES[options.size]
-    results = Results(options.out)
-    for name, table in measured(options.only, size, options.root, options.work):
+    size, results = SIZES[options.size], Results(options.out)
+    steps = [step for step in options.only if not (options.left and done(step, results, size, options.work))]
+    for name, table in measured(steps, size, options.root, options.work):
         results.write(name, with_kept(results.table(name), with_ids(table, size), size))
 
 

@@ -1,4 +1,4 @@
-"""Compute everything in docs/reproduction.md, from nothing: python -m reproduction.run [--size tiny] [--dry-run]
+"""Compute everything in docs/reproduction.md, from nothing: python -m reproduction.run [--size tiny] [--jobs N]
 
 It takes hours. Interrupt it at any time and run it again to resume. The models that are explained come with it
 (`weights/`, in half precision): trained on another processor they would be others, and every point depends on them.
@@ -19,7 +19,7 @@ import torch
 
 from reproduction.document import DOCUMENT
 from reproduction.stages import AUDITED, QUESTIONS, SHARES, STAGES, Stage
-from reproduction.tables import HERE, RESULTS
+from reproduction.tables import HERE, RESULTS, Results
 from reproduction.tiny import IMAGES, prepare
 from roadworthy.cli import app
 
@@ -44,6 +44,8 @@ class Layout(NamedTuple):
     """the models that are explained, too; else those in weights/ are"""
     left: bool = False
     """only points that are not in the results yet"""
+    jobs: int = 1
+    """processes of one thread"""
 
     def plan(self, name: str) -> str:
         return str(self.base / "plans" / f"{name}.toml")
@@ -55,21 +57,32 @@ class Layout(NamedTuple):
     def data(self) -> str:
         return str(self.base / "data")
 
+    def has(self, *tables: str) -> bool:
+        """Whether they are in the results, and only what is left is computed."""
+        return self.left and all((self.results / f"{table}.csv").exists() for table in tables)
 
-def layout(size: str, out: Path | None = None, trains: bool = False, left: bool = False) -> Layout:
+    def has_all_points(self, plan: str) -> bool:
+        points = Results(self.results).facts().get(plan, {}).get("points", {"": (0, 1)})
+        return self.left and all(kept == planned for kept, planned in points.values())
+
+
+def layout(size: str, out: Path | None = None, trains: bool = False, left: bool = False, jobs: int = 1) -> Layout:
     if size == "full":
-        return Layout(ROOT, RESULTS, DOCUMENT, size, trains, left)
+        return Layout(ROOT, RESULTS, DOCUMENT, size, trains, left, jobs)
     base = (out or ROOT / "runs" / "tiny").resolve()
-    return Layout(base, base / "results", base / "reproduction.md", size, trains=True, left=left)
+    return Layout(base, base / "results", base / "reproduction.md", size, trains=True, left=left, jobs=jobs)
 
 
 def commands(place: Layout) -> list[list[str]]:
     """Modules with their arguments, in order; each resumes where it was stopped."""
     steps = [*_models(place), *(command for stage in STAGES for command in _stage(stage, place))]
-    fractions, questions = (f"--fraction={one}" for one in SHARES), (f"--only={one}" for one in QUESTIONS)
-    steps.append(["roadworthy", "audit", place.run(AUDITED), *fractions, *questions, "--jobs=1"])
-    steps.append(_measure(place, "measures", "--root", place.data))
-    steps.append(_measure(place, "toy_worlds", *(["--worlds", "2"] if place.size == "tiny" else [])))
+    if not place.has(*QUESTIONS):
+        fractions, questions = (f"--fraction={one}" for one in SHARES), (f"--only={one}" for one in QUESTIONS)
+        steps.append(["roadworthy", "audit", place.run(AUDITED), *fractions, *questions, f"--jobs={place.jobs}"])
+    if not place.has("neighbors", "cost"):
+        steps.append(_measure(place, "measures", "--root", place.data))
+    if not place.has("toy-worlds"):
+        steps.append(_measure(place, "toy_worlds", *(["--worlds", "2"] if place.size == "tiny" else [])))
     source = ("--root", place.data, "--work", place.run("mask-curve"), "--plan", place.plan(AUDITED))
     steps.append(_measure(place, "mask_curve", *source))
     results, plans = str(place.results), str(place.base / "plans")
@@ -82,8 +95,10 @@ def commands(place: Layout) -> list[list[str]]:
 def _stage(stage: Stage, place: Layout) -> list[list[str]]:
     store, steps = place.run(stage.plan), []
     if stage.waits_for:
-        source = ("--root", place.data, "--work", place.run("gain-masks"))
+        source = ("--root", place.data, "--work", place.run("gain-masks"), *(["--left"] if place.left else []))
         steps.append(_measure(place, stage.waits_for, *source))
+    if place.has_all_points(stage.plan):
+        return steps
     if stage.imported:
         plan, model = stage.imported
         images = IMAGES if place.size == "tiny" else SHARED_IMAGES
@@ -95,7 +110,7 @@ def _stage(stage: Stage, place: Layout) -> list[list[str]]:
         run = ["reproduction.left", place.plan(stage.plan), "--results", str(place.results)]
     else:
         run = ["roadworthy", "run", place.plan(stage.plan)]
-    return [*steps, [*run, "--store", store, "--jobs=1"]]
+    return [*steps, [*run, "--store", store, f"--jobs={place.jobs}"]]
 
 
 def _models(place: Layout) -> list[list[str]]:
@@ -135,9 +150,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of a tiny reproduction; default: runs/tiny")
     parser.add_argument("--train", action="store_true", help="train the explained models, instead of those in weights/")
     parser.add_argument("--left", action="store_true", help="leave out points that are in results/ already")
+    parser.add_argument("--jobs", type=int, default=1, help="processes of one thread each; default: 1")
     parser.add_argument("--dry-run", action="store_true", help="print the commands only")
     options = parser.parse_args()
-    place = layout(options.size, options.out, options.train, options.left)
+    place = layout(options.size, options.out, options.train, options.left, options.jobs)
     if options.size == "tiny" and not options.dry_run:
         torch.set_num_threads(1)
         prepare(place.base)

@@ -1,5 +1,6 @@
 """docs/reproduction.md matches the committed results, and these carry the ids that the plans give them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -238,6 +239,19 @@ def test_the_commands_run_every_plan_and_end_with_the_page():
         "reproduction.derive",
         "reproduction.document",
     ]
+
+
+def test_what_is_in_the_results_is_not_computed_again_if_only_what_is_left_is_wanted(tmp_path):
+    place = layout("full", left=True, jobs=2)._replace(results=tmp_path)
+    everything = {" ".join(command) for command in commands(place)}
+    facts = {"cifar10-tables": {"points": {"0": [9, 9]}}, "food101-tables": {"points": {"0": [8, 9]}}}
+    (tmp_path / "facts.json").write_text(json.dumps(facts))
+    for name in ("geometry", "detection", "masks", "toy-worlds", "cost"):
+        (tmp_path / f"{name}.csv").write_text("item\n")
+    gone = everything - {" ".join(command) for command in commands(place)}
+    assert sorted(step.split()[0] for step in gone) == ["reproduction.left", "reproduction.toy_worlds", "roadworthy"]
+    (left,) = (step for step in gone if "reproduction.left" in step)
+    assert left.endswith("/runs/cifar10-tables --jobs=2")
 
 
 def test_explained_models_are_taken_from_the_repository_unless_they_are_to_be_trained():
