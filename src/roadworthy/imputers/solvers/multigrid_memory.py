@@ -70,7 +70,12 @@ class Space(NamedTuple):
     """The coefficients α (step length) and β (share of the last direction) of conjugate gradients."""
 
 
-def compiled(function: Function, *, inline: str = "never", fastmath: Any = True) -> Function:
+FASTER = {"nnan", "ninf", "nsz", "contract", "reassoc"}
+"""Of numba's `fastmath` all but reciprocals in place of divisions: compiled loops have several variants, only some of
+which would take them, and where an array lies in memory decides which variant runs."""
+
+
+def compiled(function: Function, *, inline: str = "never", fastmath: Any = FASTER) -> Function:
     """Compile a part of `fill_planes`, which alone is called from Python and cached; inline what is called once."""
     njit: Any = numba.njit
     wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -84,7 +89,7 @@ def cached(function: Function) -> Function:
     Therefore the name of the cached file contains a hash of all of them.
     """
     function.__qualname__ += f"_{_sources()}"
-    options = partial(numba.njit, nogil=True, error_model="numpy", fastmath=True)
+    options = partial(numba.njit, nogil=True, error_model="numpy", fastmath=FASTER)
     try:
         return cast(Function, options(cache=True)(function))
     except RuntimeError:  # "cannot cache function: no locator available"
