@@ -16,6 +16,8 @@ from reproduction.outcomes import (
 from reproduction.stages import MAIN
 from reproduction.tables import NOT_RUN, ORDERS, TITLES, Results, in_paper, number, pair_rows, spread, where
 
+TWO_TRAININGS = "what is there compares two trainings of the explained model"
+
 
 class Claim(NamedTuple):
     name: str
@@ -79,6 +81,8 @@ def result_of(results: Results, data: str, a: Side, b: Side, claimed: float) -> 
     if reason:
         return f"{UNTESTABLE} ({reason})"
     changes = changes_by_seed(results, data, a, b)
+    if trainings(results, data, evaluators) > 1:
+        return f"{NOT_RUN} ({TWO_TRAININGS})"
     if not seeds or len(changes) < len(seeds):
         return _unfinished(results, data, a[0], changes, seeds)
     outcomes = []
@@ -88,6 +92,13 @@ def result_of(results: Results, data: str, a: Side, b: Side, claimed: float) -> 
         agrees = claimed < 0 or low > 0  # disagreeing less is not yet agreement
         outcomes.append(outcome(change, claimed, is_similar(change.value, claimed) and agrees))
     return in_words(over_seeds(outcomes), changes)
+
+
+def trainings(results: Results, data: str, evaluators: list[str]) -> int:
+    """How many trainings of the explained model the points of these evaluators explain: one, unless some are older."""
+    points, facts = results.points(*MAIN[data]), results.facts()
+    plans = {str(plan) for name in evaluators for plan in where(points, evaluator=name)["plan"]}
+    return len({facts[plan]["fingerprints"]["model"] for plan in plans})
 
 
 def changes_by_seed(results: Results, data: str, a: Side, b: Side) -> dict[int, Change]:

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from reproduction.agreement_claims import Claim, agreement_claims, whole_accuracies
-from reproduction.derive import RETRAIN
+from reproduction.agreement_claims import TWO_TRAININGS, Claim, agreement_claims, trainings, whole_accuracies
+from reproduction.derive import NO_RETRAIN, RETRAIN
 from reproduction.outcomes import (
     DIRECTION,
     NOT_SHOWN,
@@ -154,6 +154,8 @@ def _debiasing(results: Results) -> Claim:
         return Claim(name, reported, NOT_RUN if table.empty else "", f"{UNTESTABLE} ({reason})")
     if table.empty:
         return Claim(name, reported, NOT_RUN, NOT_RUN)
+    if trainings(results, "cifar10", [RETRAIN, NO_RETRAIN]) > 1:  # γ is measured on the maps without retraining
+        return Claim(name, reported, NOT_RUN, f"{NOT_RUN} ({TWO_TRAININGS})")
     changes = {int(row.seed): Change(row.change, row.low, row.high) for row in table.itertuples()}
     texts = [
         f"seed {row.seed}: {number(row.before)} → {number(row.after)} ({row.methods} methods)"

@@ -4,7 +4,7 @@ from reproduction.agreement_claims import whole_accuracies
 from reproduction.claims import claims, kind
 from reproduction.outcomes import CONTRADICTED, DIRECTION, FLOORS, NOT_SHOWN, SHOWN, UNTESTABLE
 from reproduction.stages import MAIN, STAGES
-from reproduction.tables import GAP, NOT_RUN, Results, markdown, percent
+from reproduction.tables import GAP, NOT_RUN, TITLES, Results, markdown, percent
 
 HEADINGS = {
     SHOWN: "Shown",
@@ -84,6 +84,23 @@ def differences(results: Results) -> str:
 - Intervals are over images; each seed of a training is shown on its own."""
 
 
+def _of_two_trainings(results: Results) -> str:
+    """Which plans explain which training, if the points of a data set are of more than one."""
+    facts, texts = results.facts(), []
+    for data, plans in MAIN.items():
+        models: dict[str, list[str]] = {}
+        for plan in (plan for plan in plans if plan in facts):
+            models.setdefault(facts[plan]["fingerprints"]["model"], []).append(f"`{plan}`")
+        if len(models) > 1:
+            groups = " and that of ".join(", ".join(names) for names in models.values())
+            texts.append(
+                f"**Two trainings.** The explained model of {groups} are two trainings of one recipe on {TITLES[data]}: the "
+                "older results are to be computed anew. Until then, no claim is decided that compares one with the other, "
+                "and tables that do so show how far two trainings agree, at most."
+            )
+    return "\n\n".join(texts)
+
+
 def stages(results: Results) -> str:
     facts, rows = results.facts(), []
     for plan in (stage.plan for stage in STAGES):
@@ -108,6 +125,7 @@ in CPU seconds of one thread, without the items that it shares with an earlier o
 
 {markdown(("plan", "points", "CPU seconds", "last run"), rows)}
 
+{_of_two_trainings(results)}
 `make reproduce` computes everything from nothing and resumes if it was interrupted. It needs CIFAR-10, ten classes of
 Food-101 and the ResNet-20 weights in `data/` (it lists what is missing) and about ten CPU hours.
 `make reproduce SIZE=tiny` runs every step in minutes, with tiny networks and few images, and writes into `runs/tiny/`."""

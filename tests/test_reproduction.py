@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from reproduction import gain_masks, mask_curve, stopping
-from reproduction.agreement_claims import agreement_claims, result_of
+from reproduction.agreement_claims import agreement_claims, result_of, trainings
 from reproduction.claims import claims, kind
 from reproduction.derive import TABLES
 from reproduction.document import DOCUMENT, document
@@ -210,10 +210,26 @@ def test_a_claim_is_shown_only_once_every_seed_was_run(tmp_path, monkeypatch, se
     rows = [("cifar10", seed, *a, "linear", *b, "linear", "kept", 0.6, 0.5) for seed in seeds]
     results.write("agreement", pd.DataFrame(rows, columns=["data", "seed", *settings, "pairing", "spearman", "low"]))
     counts = {str(seed): [9 if seed in seeds else 1, 9] for seed in (0, 1)}
-    monkeypatch.setattr(Results, "facts", lambda self: {"cifar10-tables-retrain": {"points": counts}})
+    facts = {"cifar10-tables-retrain": {"points": counts, "fingerprints": {"model": "one"}}}
+    monkeypatch.setattr(Results, "facts", lambda self: facts)
     text = result_of(results, "cifar10", a, b, 0.62)
     assert text.startswith(expected)
     assert "seed 1" in text if expected == SHOWN else "1 of 2 seeds" in text
+
+
+@pytest.mark.parametrize(("explained", "expected"), [("one", 1), ("other", 2)])
+def test_no_claim_is_decided_by_points_that_explain_two_trainings(tmp_path, monkeypatch, explained, expected):
+    results, plans = Results(tmp_path), {"cifar10-tables": "no-retrain", "cifar10-tables-retrain": "retrain"}
+    points = [(plan, "id", "IG", "morf", "fixed", evaluator, 0.0, 0, 0.7) for plan, evaluator in plans.items()]
+    results.write("points", pd.DataFrame(points, columns=["plan", "item", *POINT, "accuracy"]))
+    models = dict(zip(plans, ("one", explained), strict=True))
+    facts = {plan: {"points": {"0": [1, 9]}, "fingerprints": {"model": model}} for plan, model in models.items()}
+    monkeypatch.setattr(Results, "facts", lambda self: facts)
+    assert trainings(results, "cifar10", ["retrain", "no-retrain"]) == expected
+    assert trainings(results, "cifar10", ["retrain"]) == 1
+    for a, b in ((("retrain", "morf"), ("no-retrain", "morf")), (("retrain", "morf"), ("retrain", "lerf"))):
+        text = result_of(results, "cifar10", a, b, 0.6)
+        assert ("two trainings" in text) == (expected == 2 and b[0] == "no-retrain")
 
 
 def test_seeds_that_disagree_show_nothing_and_the_words_say_what_could_have_been_shown():
