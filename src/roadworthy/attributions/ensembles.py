@@ -4,7 +4,7 @@ Their `source` is an equal `NoisySamples`, which is therefore computed once per 
 
 With `converged`, a rank correlation such as .95, the maps of an image's even and odd samples are compared after 4, 8,
 16, … of them. Once all three statistics rank pixels that reliably (`convergence.reliability`), the image gets no more
-samples. The batch size changes no such decision.
+samples. No other image has a part in that decision.
 """
 
 from collections.abc import Callable, Sequence

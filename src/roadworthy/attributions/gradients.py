@@ -7,7 +7,7 @@ Where `maps` has a parameter `baseline` too, it gets the baseline in the network
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from inspect import signature
@@ -23,7 +23,7 @@ from roadworthy.attributions.faster_pass import faster_pass
 from roadworthy.attributions.lines import Lines
 from roadworthy.attributions.maps import ChannelReduction, reduced
 from roadworthy.attributions.operations import pixel_by_pixel
-from roadworthy.attributions.passes import faster, never_again
+from roadworthy.attributions.passes import faster
 from roadworthy.core.errors import ModelError, NotGuidedWarning, RangeError
 from roadworthy.core.random import Key
 from roadworthy.core.types import Batch, Images, Labels, Maps, Model
@@ -138,10 +138,8 @@ def batched(entries: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
 def class_gradient(network: nn.Module, inputs: Tensor, targets: Labels, guided: bool = False) -> Tensor:
     """The gradient of each image's target logit with respect to its input; parameters accumulate no gradient."""
     if faster(network, inputs):
-        try:
+        with suppress(RuntimeError):  # then in torch's own way, which raises it again, or not
             return _class_gradient(network, pixel_by_pixel(inputs), targets, guided, faster_pass())
-        except RuntimeError:
-            never_again(network)
     return _class_gradient(network, inputs.detach(), targets, guided, nullcontext())
 
 
@@ -164,10 +162,8 @@ def line_gradient(
     """The sum of weight · gradient of each target logit at origin + position · path, over (position, weight)."""
     chunks = list(batched(nodes, copies_per_pass(path)))
     if faster(network, path):
-        try:
+        with suppress(RuntimeError):
             return _summed_along(network, Lines(origin, path), targets, chunks)
-        except RuntimeError:
-            never_again(network)
     total = torch.zeros_like(path)
     for chunk in chunks:
         points = torch.cat([origin + position * path for position, _ in chunk])

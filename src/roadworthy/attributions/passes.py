@@ -5,7 +5,7 @@
 - Along a line, only the sum of gradients is computed (`lines.py`).
 
 The network is used as it is. It is tried once, on noise: if it fails in this way, or returns other logits or gradients,
-it is passed through in torch's own way; also if it fails later.
+it is passed through in torch's own way. So is what fails later, each time: what a process saw before decides nothing.
 """
 
 from typing import Any
@@ -38,11 +38,6 @@ def faster(network: Any, inputs: Tensor) -> bool:
     if network not in _SAME:
         _SAME[network] = not any(map(_compiled, network.modules())) and _same(network, _trial(inputs))
     return _SAME[network]
-
-
-def never_again(network: nn.Module) -> None:
-    """It failed in the faster way: from now on it is passed in torch's own."""
-    _SAME[network] = False
 
 
 def _trial(inputs: Tensor) -> Tensor:

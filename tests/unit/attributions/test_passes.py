@@ -392,7 +392,7 @@ def test_gradients_of_unusual_networks_are_those_of_torch(network, monkeypatch):
         assert (one - other).abs().max() <= 1e-4 * other.abs().max()
 
 
-def test_a_network_that_fails_later_is_passed_in_torchs_own_way_from_then_on():
+def test_a_pass_that_fails_later_is_repeated_in_torchs_own_way_and_decides_nothing_for_others():
     class Exits(Net):
         """Takes an exit where `view` needs torch's own format, but not on noise."""
 
@@ -402,8 +402,9 @@ def test_a_network_that_fails_later_is_passed_in_torchs_own_way_from_then_on():
 
     network = Exits()
     assert passes.faster(network, INPUTS)
-    assert close(class_gradient(network, INPUTS + 2, TARGETS), literal(network, INPUTS + 2, TARGETS))
-    assert not passes.faster(network, INPUTS)
+    for _ in range(2):
+        assert close(class_gradient(network, INPUTS + 2, TARGETS), literal(network, INPUTS + 2, TARGETS))
+    assert passes.faster(network, INPUTS)
 
 
 def test_checkpoints_that_are_turned_on_after_the_trial_are_seen():
